@@ -1,0 +1,19 @@
+-- Stores a message that cannot take effect, whole, unless a twin of it has taken effect meanwhile. Runs after the rollback.
+WITH forgotten AS (
+  DELETE FROM transactional_inbox_failure
+  WHERE consumer = :#${properties:twinbox.consumer}
+    AND idempotency_key = CAST(:#idempotencyKey AS text)
+)
+INSERT INTO transactional_inbox_dead_letter AS l
+  (consumer, idempotency_key, message_id, payload, attributes, reason, attempts, published_at)
+SELECT :#${properties:twinbox.consumer}, CAST(:#idempotencyKey AS text), :#messageId, CAST(:#payload AS bytea),
+       CAST(:#attributes AS json), left(:#reason, 4000), CAST(:#attempts AS int), CAST(:#publishedAt AS timestamptz)
+WHERE NOT EXISTS (
+  SELECT FROM transactional_inbox
+  WHERE consumer = :#${properties:twinbox.consumer}
+    AND idempotency_key = CAST(:#idempotencyKey AS text))
+ON CONFLICT ON CONSTRAINT transactional_inbox_dead_letter_once
+DO UPDATE SET reason = excluded.reason,
+              attempts = l.attempts + excluded.attempts,
+              message_id = excluded.message_id,
+              last_dead_at = now()

@@ -1,0 +1,78 @@
+-- Leases the next due rows that have an ordering key, oldest first within a key. Runs with every poll of dispatch-ordered.
+-- The lock on a key's oldest row is the lock on the key; a key whose oldest row waits, is dead or is claimed gives nothing.
+-- Always returns the cursor (the last key looked at, NULL at the end of the keys), with an empty row when nothing was claimed.
+WITH RECURSIVE head AS (
+  (SELECT 1 AS n, ordering_key, seq
+   FROM pubsub_outbox_due
+   WHERE topic_name = :#${properties:topic.name}
+     AND ordering_key > :#${exchangeProperty.cursor}
+   ORDER BY topic_name, ordering_key, seq
+   LIMIT 1)
+  UNION ALL
+  SELECT head.n + 1, next_key.ordering_key, next_key.seq
+  FROM head
+  CROSS JOIN LATERAL (
+    SELECT ordering_key, seq
+    FROM pubsub_outbox_due
+    WHERE topic_name = :#${properties:topic.name}
+      AND ordering_key > head.ordering_key
+    ORDER BY topic_name, ordering_key, seq
+    LIMIT 1) AS next_key
+  WHERE head.n < 600
+),
+locked AS MATERIALIZED (
+  SELECT d.seq, d.ordering_key
+  FROM head
+  JOIN pubsub_outbox_due AS d ON d.seq = head.seq
+  WHERE d.next_retry_at <= now()
+    AND d.dead_at IS NULL
+  LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
+  FOR UPDATE OF d SKIP LOCKED
+),
+-- From the head on, up to the first row that is not due: rows behind it must not overtake it.
+run AS MATERIALIZED (
+  SELECT r.tid, l.ordering_key, r.seq, r.payload_bytes
+  FROM locked AS l
+  CROSS JOIN LATERAL (
+    SELECT f.tid, f.seq, f.payload_bytes, bool_and(f.due) OVER (ORDER BY f.seq) AS unbroken
+    FROM (
+      SELECT ctid AS tid, seq, payload_bytes, next_retry_at <= now() AND dead_at IS NULL AS due
+      FROM pubsub_outbox_due
+      WHERE topic_name = :#${properties:topic.name}
+        AND ordering_key = l.ordering_key
+        AND seq >= l.seq
+      ORDER BY seq
+      LIMIT greatest(1, CAST(:#${exchangeProperty.claimLimit} AS int) / (SELECT greatest(count(*), 1) FROM locked))) AS f) AS r
+  WHERE r.unbroken
+),
+-- Ordered by key and seq, the bytes that fit are a prefix of each key's run.
+fitting AS MATERIALIZED (
+  SELECT tid
+  FROM (SELECT tid, sum(payload_bytes) OVER (ORDER BY ordering_key, seq) - payload_bytes AS bytes_before
+        FROM run) AS summed
+  WHERE bytes_before < CAST(:#${properties:twinbox.dispatch.batch-bytes} AS bigint)
+),
+claimed AS (
+  UPDATE pubsub_outbox_due AS d
+  SET lock_id = :#${properties:twinbox.pod},
+      claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid),
+      locked_at = now(),
+      next_retry_at = now() + CAST(:#${properties:twinbox.dispatch.lease} AS interval),
+      claims = d.claims + 1
+  FROM fitting
+  WHERE d.ctid = fitting.tid
+    AND d.next_retry_at <= now()
+    AND d.dead_at IS NULL
+  RETURNING d.seq, d.attempts
+),
+scan AS (
+  SELECT CASE WHEN count(*) = 600 THEN max(ordering_key) END AS cursor
+  FROM head
+)
+SELECT scan.cursor, r.seq, r.id, r.payload, r.attributes, r.ordering_key, r.attempts
+FROM scan
+LEFT JOIN (
+  SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts
+  FROM claimed AS c
+  JOIN pubsub_outbox AS o ON o.seq = c.seq) AS r ON true
+ORDER BY r.seq

@@ -1,0 +1,62 @@
+-- Writes down what became of a claim's rows, all in one statement. Runs after every publish of dispatch.
+-- Fenced by the claim token: a pod that lost its lease changes nothing of the new owner's.
+-- Rows with an unknown outcome are not among the parameters: they wait out their lease and are published again.
+WITH outcome AS MATERIALIZED (
+  SELECT seq, kind, message_id, error
+  FROM unnest(CAST(:#seqs AS bigint[]), CAST(:#kinds AS text[]), CAST(:#messageIds AS text[]), CAST(:#errors AS text[]))
+       AS o (seq, kind, message_id, error)
+),
+published AS (
+  DELETE FROM pubsub_outbox_due AS d
+  USING outcome AS o
+  WHERE d.seq = o.seq
+    AND d.claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid)
+    AND o.kind = 'PUBLISHED'
+  RETURNING d.seq, o.message_id
+),
+recorded AS (
+  INSERT INTO pubsub_outbox_published (id, topic_name, completed_at, message_id, payload_hash)
+  SELECT e.id, e.topic_name, clock_timestamp(), p.message_id, e.payload_hash
+  FROM published AS p
+  JOIN pubsub_outbox AS e ON e.seq = p.seq
+  -- A republished event keeps its one row.
+  ON CONFLICT ON CONSTRAINT pubsub_outbox_published_pkey
+  DO UPDATE SET completed_at = excluded.completed_at, message_id = excluded.message_id
+  RETURNING id
+),
+-- The message's own fault: exponential backoff with full jitter, counted from the failure; then dead.
+refused AS (
+  UPDATE pubsub_outbox_due AS d
+  SET attempts = d.attempts + 1,
+      last_error = o.error,
+      next_retry_at = clock_timestamp() + random() * least(
+        CAST(:#${properties:twinbox.dispatch.backoff-cap} AS interval),
+        CAST(:#${properties:twinbox.dispatch.backoff-base} AS interval) * power(2, least(d.attempts, 20))),
+      dead_at = CASE WHEN d.attempts + 1 >= CAST(:#${properties:twinbox.dispatch.max-attempts} AS int) THEN clock_timestamp() END,
+      lock_id = NULL,
+      claim_token = NULL,
+      locked_at = NULL
+  FROM outcome AS o
+  WHERE d.seq = o.seq
+    AND d.claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid)
+    AND o.kind = 'REFUSED'
+  RETURNING d.dead_at
+),
+-- No fault of the row: due again at once, nothing counted.
+released AS (
+  UPDATE pubsub_outbox_due AS d
+  SET last_error = coalesce(o.error, d.last_error),
+      next_retry_at = clock_timestamp(),
+      lock_id = NULL,
+      claim_token = NULL,
+      locked_at = NULL
+  FROM outcome AS o
+  WHERE d.seq = o.seq
+    AND d.claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid)
+    AND o.kind = 'RELEASED'
+  RETURNING d.seq
+)
+SELECT (SELECT count(*) FROM recorded) AS published,
+       (SELECT count(*) FROM refused WHERE dead_at IS NULL) AS waiting,
+       (SELECT count(*) FROM refused WHERE dead_at IS NOT NULL) AS dead,
+       (SELECT count(*) FROM released) AS released

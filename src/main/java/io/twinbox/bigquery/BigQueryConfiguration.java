@@ -1,0 +1,36 @@
+package io.twinbox.bigquery;
+
+import com.google.cloud.NoCredentials;
+import com.google.cloud.bigquery.BigQuery;
+import com.google.cloud.bigquery.BigQueryOptions;
+import io.twinbox.config.TwinboxProperties;
+import org.springframework.beans.factory.annotation.Value;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Lazy;
+
+/** The beans of {@code produce}; made when its routes ask for them, so that other route sets need no BigQuery. */
+@Configuration(proxyBeanMethods = false)
+class BigQueryConfiguration {
+
+  @Bean
+  @Lazy
+  BigQuery bigQuery(
+      @Value("${google.cloud.project}") String project,
+      @Value("${bigquery.emulator.host}") String emulatorHost) {
+    BigQueryOptions.Builder options = BigQueryOptions.newBuilder().setProjectId(project);
+    if (!emulatorHost.isBlank()) {
+      options
+          .setHost(emulatorHost.contains("://") ? emulatorHost : "http://" + emulatorHost)
+          .setCredentials(NoCredentials.getInstance());
+    }
+    return options.build().getService();
+  }
+
+  @Bean
+  @Lazy
+  Extraction extraction(
+      BigQuery bigQuery, TwinboxProperties properties, @Value("${topic.name}") String topic) {
+    return new Extraction(bigQuery, properties, topic);
+  }
+}

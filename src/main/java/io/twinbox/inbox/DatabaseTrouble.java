@@ -1,0 +1,80 @@
+package io.twinbox.inbox;
+
+import io.twinbox.config.Causes;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
+import java.time.Duration;
+import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
+import javax.sql.DataSource;
+import org.apache.camel.Exchange;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Tells failures of the database from failures of a message, and waits while the database is away. Such a failure is not
+ * counted against the message, and waiting here instead of refusing keeps Pub/Sub's own dead-letter policy, which counts
+ * refusals, from giving up on messages that nobody could have handled.
+ */
+public class DatabaseTrouble {
+
+  private static final Logger log = LoggerFactory.getLogger("io.twinbox.consume");
+
+  /** Serialization failure, deadlock, lock not available, server shutting down or starting, read-only after a failover. */
+  private static final Set<String> STATES =
+      Set.of("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25006");
+
+  private static final Duration PAUSE = Duration.ofSeconds(1);
+  private static final int CONNECTION_TEST_SECONDS = 2;
+
+  private final DataSource dataSource;
+  private final Duration longest;
+
+  /**
+   * @param longest how long a message waits for the database before it goes back to Pub/Sub
+   */
+  DatabaseTrouble(DataSource dataSource, Duration longest) {
+    this.dataSource = dataSource;
+    this.longest = longest;
+  }
+
+  /** Whether the exchange's failure is the database's and not the message's. */
+  public boolean caused(Exchange exchange) {
+    Throwable failure = exchange.getProperty(Exchange.EXCEPTION_CAUGHT, Throwable.class);
+    return failure != null && Causes.any(failure, DatabaseTrouble::isTrouble);
+  }
+
+  private static boolean isTrouble(Throwable cause) {
+    if (cause instanceof SQLTransientConnectionException) {
+      return true;
+    }
+    if (cause instanceof SQLException e && e.getSQLState() != null) {
+      String state = e.getSQLState();
+      // Class 08 is a lost connection, class 53 insufficient resources (disk full, too many connections).
+      return STATES.contains(state) || state.startsWith("08") || state.startsWith("53");
+    }
+    return false;
+  }
+
+  /** Returns when the database answers, or after the longest wait. Blocks the message's thread, which pauses the subscriber. */
+  public void await() {
+    long end = System.nanoTime() + longest.toNanos();
+    boolean said = false;
+    while (!answers() && System.nanoTime() < end && !Thread.currentThread().isInterrupted()) {
+      if (!said) {
+        log.warn("The database does not answer; messages wait for it. Check the database.");
+        said = true;
+      }
+      LockSupport.parkNanos(PAUSE.toNanos());
+    }
+  }
+
+  private boolean answers() {
+    try (Connection connection = dataSource.getConnection()) {
+      return connection.isValid(CONNECTION_TEST_SECONDS);
+    } catch (SQLException e) {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,41 @@
+package io.twinbox.outbox;
+
+import java.util.Map;
+import org.apache.camel.Body;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.springframework.beans.factory.annotation.Value;
+import org.springframework.stereotype.Component;
+
+/** Says in the log what did not go well with a claim. What went well is counted, not said. */
+@Component("dispatchReport")
+public class DispatchReport {
+
+  private static final Logger log = LoggerFactory.getLogger("io.twinbox.dispatch");
+
+  private final String topic;
+
+  DispatchReport(@Value("${topic.name}") String topic) {
+    this.topic = topic;
+  }
+
+  /**
+   * @param counts the row that {@code settle.sql} returns
+   */
+  public void settled(@Body Map<String, Object> counts) {
+    long waiting = ((Number) counts.get("waiting")).longValue();
+    long dead = ((Number) counts.get("dead")).longValue();
+    if (waiting > 0) {
+      log.warn(
+          "Topic {}: Pub/Sub refused {} message(s); they wait and are tried again. pubsub_outbox_status.last_error says why.",
+          topic,
+          waiting);
+    }
+    if (dead > 0) {
+      log.error(
+          "Topic {}: {} message(s) were refused too often and are dead. They stay in the outbox until an operator replays or discards them; see pubsub_outbox_status where state = 'dead'.",
+          topic,
+          dead);
+    }
+  }
+}

@@ -1,0 +1,247 @@
+package io.twinbox.pubsub;
+
+import com.google.api.core.ApiFuture;
+import com.google.api.gax.rpc.ApiException;
+import com.google.api.gax.rpc.StatusCode;
+import com.google.cloud.pubsub.v1.TopicAdminClient;
+import com.google.pubsub.v1.PublishRequest;
+import com.google.pubsub.v1.PublishResponse;
+import com.google.pubsub.v1.PubsubMessage;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+
+/**
+ * Publishes a claim's messages at once and says what became of each.
+ *
+ * <p>It calls Pub/Sub's publish method itself instead of going through the client's {@code Publisher}. A claim already is a
+ * batch, so nothing need be collected or timed; every call ends within the client's total timeout, where a Publisher with
+ * message ordering retries without bound (java-pubsub#1702) and keeps a key blocked after a failure; and a call takes all of
+ * its messages or none, so its outcome is theirs. {@code docs/adr/0002-publish-calls.md} has the comparison.
+ */
+final class BatchPublisher {
+
+  /** Pub/Sub takes 1,000 messages a call; fewer make calls run side by side. */
+  static final int MESSAGES_PER_CALL = 250;
+
+  /** Pub/Sub takes 10,000,000 bytes a call, topic name and framing included; one larger message goes alone. */
+  static final int BYTES_PER_CALL = 9_000_000;
+
+  /** How many messages of one claim must be refused singly, all of them, before the destination is suspected. */
+  static final int SUSPICIOUS_REFUSALS = 10;
+
+  private final TopicAdminClient client;
+
+  BatchPublisher(TopicAdminClient client) {
+    this.client = client;
+  }
+
+  /**
+   * Publishes messages. Those with one ordering key go one call after the other in the order given, all else side by side.
+   *
+   * @param topic full name, {@code projects/…/topics/…}
+   * @return one outcome per message, in the order of the messages; never throws for what Pub/Sub answers
+   */
+  List<PublishOutcome> publish(String topic, List<PubsubMessage> messages) {
+    PublishOutcome[] outcomes = new PublishOutcome[messages.size()];
+    List<Call> running = new ArrayList<>();
+    List<Call> refused = new ArrayList<>();
+    for (Lane lane : lanes(messages)) {
+      startNext(topic, lane, messages, running);
+    }
+    // Calls of a lane follow one another; the list grows while it is walked.
+    for (int i = 0; i < running.size(); i++) {
+      Call call = running.get(i);
+      Throwable failure = settle(call, outcomes);
+      if (failure == null) {
+        startNext(topic, call.lane, messages, running);
+      } else if (code(failure) == StatusCode.Code.INVALID_ARGUMENT && call.lines.size() > 1) {
+        refused.add(call);
+      } else {
+        fail(call, failure, outcomes);
+      }
+    }
+    isolate(topic, messages, refused, outcomes);
+    suspectDestination(outcomes);
+    return List.of(outcomes);
+  }
+
+  /** Messages that must follow one another: those of one ordering key, or one call's worth of unordered ones. */
+  private static final class Lane {
+    final boolean ordered;
+    final List<List<Integer>> calls = new ArrayList<>();
+    int bytes;
+    int next;
+
+    Lane(boolean ordered) {
+      this.ordered = ordered;
+    }
+
+    void add(int line, int size) {
+      List<Integer> last = calls.isEmpty() ? null : calls.get(calls.size() - 1);
+      if (last == null || last.size() >= MESSAGES_PER_CALL || bytes + size > BYTES_PER_CALL) {
+        last = new ArrayList<>();
+        calls.add(last);
+        bytes = 0;
+      }
+      last.add(line);
+      bytes += size;
+    }
+  }
+
+  private record Call(Lane lane, List<Integer> lines, ApiFuture<PublishResponse> answer) {}
+
+  private static List<Lane> lanes(List<PubsubMessage> messages) {
+    Map<String, Lane> byKey = new LinkedHashMap<>();
+    Lane unordered = new Lane(false);
+    for (int line = 0; line < messages.size(); line++) {
+      PubsubMessage message = messages.get(line);
+      String key = message.getOrderingKey();
+      Lane lane = key.isEmpty() ? unordered : byKey.computeIfAbsent(key, k -> new Lane(true));
+      lane.add(line, message.getSerializedSize());
+    }
+    List<Lane> lanes = new ArrayList<>(byKey.values());
+    for (List<Integer> call : unordered.calls) {
+      Lane alone = new Lane(false);
+      alone.calls.add(call);
+      lanes.add(alone);
+    }
+    return lanes;
+  }
+
+  private void startNext(
+      String topic, Lane lane, List<PubsubMessage> messages, List<Call> running) {
+    if (lane.next < lane.calls.size()) {
+      List<Integer> lines = lane.calls.get(lane.next++);
+      running.add(new Call(lane, lines, send(topic, messages, lines)));
+    }
+  }
+
+  private ApiFuture<PublishResponse> send(
+      String topic, List<PubsubMessage> messages, List<Integer> lines) {
+    PublishRequest.Builder request = PublishRequest.newBuilder().setTopic(topic);
+    lines.forEach(line -> request.addMessages(messages.get(line)));
+    return client.publishCallable().futureCall(request.build());
+  }
+
+  /** Waits for a call, which ends by itself, and keeps its message ids; returns its failure, or null. */
+  private static Throwable settle(Call call, PublishOutcome[] outcomes) {
+    try {
+      PublishResponse response = call.answer.get();
+      if (response.getMessageIdsCount() != call.lines.size()) {
+        return new IllegalStateException(
+            "Pub/Sub answered %d message ids for %d messages"
+                .formatted(response.getMessageIdsCount(), call.lines.size()));
+      }
+      for (int i = 0; i < call.lines.size(); i++) {
+        outcomes[call.lines.get(i)] = PublishOutcome.published(response.getMessageIds(i));
+      }
+      return null;
+    } catch (ExecutionException e) {
+      return e.getCause();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return e;
+    }
+  }
+
+  /** A call failed for another reason than its messages, or has one message: nothing behind it in its lane is sent. */
+  private static void fail(Call call, Throwable failure, PublishOutcome[] outcomes) {
+    PublishOutcome outcome = outcomeOf(failure);
+    for (int line : call.lines) {
+      outcomes[line] = outcome;
+    }
+    releaseFollowers(call.lane, outcomes);
+  }
+
+  private static void releaseFollowers(Lane lane, PublishOutcome[] outcomes) {
+    while (lane.next < lane.calls.size()) {
+      for (int line : lane.calls.get(lane.next++)) {
+        outcomes[line] = PublishOutcome.released(null);
+      }
+    }
+  }
+
+  /** Pub/Sub refused a whole call because of one message: each goes singly, so that it harms no mate. */
+  private void isolate(
+      String topic, List<PubsubMessage> messages, List<Call> refused, PublishOutcome[] outcomes) {
+    for (Call call : refused) {
+      if (call.lane.ordered) {
+        isolateOrdered(topic, messages, call, outcomes);
+      } else {
+        List<Call> singles = new ArrayList<>();
+        for (int line : call.lines) {
+          List<Integer> one = List.of(line);
+          singles.add(new Call(call.lane, one, send(topic, messages, one)));
+        }
+        for (Call single : singles) {
+          Throwable failure = settle(single, outcomes);
+          if (failure != null) {
+            outcomes[single.lines.get(0)] = outcomeOf(failure);
+          }
+        }
+      }
+    }
+  }
+
+  private void isolateOrdered(
+      String topic, List<PubsubMessage> messages, Call call, PublishOutcome[] outcomes) {
+    boolean broken = false;
+    for (int line : call.lines) {
+      if (broken) {
+        outcomes[line] = PublishOutcome.released(null);
+        continue;
+      }
+      List<Integer> one = List.of(line);
+      Throwable failure = settle(new Call(call.lane, one, send(topic, messages, one)), outcomes);
+      if (failure != null) {
+        outcomes[line] = outcomeOf(failure);
+        broken = true;
+      }
+    }
+    // What comes behind in the lane waits for the next claim, also when every single went well.
+    releaseFollowers(call.lane, outcomes);
+  }
+
+  /** INVALID_ARGUMENT for every one of many messages tells of the destination, not of the messages. */
+  private static void suspectDestination(PublishOutcome[] outcomes) {
+    int refusals = 0;
+    for (PublishOutcome outcome : outcomes) {
+      if (outcome.kind() == PublishOutcome.Kind.PUBLISHED) {
+        return;
+      }
+      refusals += outcome.kind() == PublishOutcome.Kind.REFUSED ? 1 : 0;
+    }
+    if (refusals < SUSPICIOUS_REFUSALS) {
+      return;
+    }
+    for (int line = 0; line < outcomes.length; line++) {
+      if (outcomes[line].kind() == PublishOutcome.Kind.REFUSED) {
+        outcomes[line] = PublishOutcome.released(outcomes[line].error());
+      }
+    }
+  }
+
+  private static PublishOutcome outcomeOf(Throwable failure) {
+    StatusCode.Code code = code(failure);
+    String error =
+        code == null ? failure.toString() : "%s: %s".formatted(code, rootMessage(failure));
+    return code == StatusCode.Code.INVALID_ARGUMENT
+        ? PublishOutcome.refused(error)
+        : PublishOutcome.released(error);
+  }
+
+  private static StatusCode.Code code(Throwable failure) {
+    return failure instanceof ApiException e ? e.getStatusCode().getCode() : null;
+  }
+
+  private static String rootMessage(Throwable failure) {
+    Throwable root = failure;
+    while (root.getCause() != null && root.getCause() != root) {
+      root = root.getCause();
+    }
+    return root.getMessage();
+  }
+}

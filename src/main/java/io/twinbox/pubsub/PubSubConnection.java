@@ -1,0 +1,127 @@
+package io.twinbox.pubsub;
+
+import com.google.api.gax.core.CredentialsProvider;
+import com.google.api.gax.core.NoCredentialsProvider;
+import com.google.api.gax.grpc.GrpcTransportChannel;
+import com.google.api.gax.retrying.RetrySettings;
+import com.google.api.gax.rpc.FixedTransportChannelProvider;
+import com.google.api.gax.rpc.StatusCode;
+import com.google.api.gax.rpc.TransportChannelProvider;
+import com.google.cloud.pubsub.v1.SubscriptionAdminClient;
+import com.google.cloud.pubsub.v1.SubscriptionAdminSettings;
+import com.google.cloud.pubsub.v1.TopicAdminClient;
+import com.google.cloud.pubsub.v1.TopicAdminSettings;
+import io.grpc.ManagedChannel;
+import io.grpc.ManagedChannelBuilder;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import org.springframework.beans.factory.DisposableBean;
+
+/**
+ * How this process reaches Pub/Sub: Google's service with the machine's own credentials, or a stand-in at {@code
+ * PUBSUB_EMULATOR_HOST} without any. The channel to a stand-in is shared, because Camel's component opens a new one with
+ * every client and closes none.
+ */
+class PubSubConnection implements DisposableBean {
+
+  private final String emulatorHost;
+  private final Duration publishTimeout;
+  private ManagedChannel emulatorChannel;
+  private TopicAdminClient topics;
+  private SubscriptionAdminClient subscriptions;
+
+  /**
+   * @param emulatorHost {@code host:port}, or blank for Google's service
+   * @param publishTimeout how long a publish call may take, retries included
+   */
+  PubSubConnection(String emulatorHost, Duration publishTimeout) {
+    this.emulatorHost = emulatorHost;
+    this.publishTimeout = publishTimeout;
+  }
+
+  boolean emulated() {
+    return !emulatorHost.isBlank();
+  }
+
+  /** The channel to the stand-in; only when {@link #emulated()}. */
+  synchronized TransportChannelProvider emulatorChannel() {
+    if (emulatorChannel == null) {
+      emulatorChannel =
+          ManagedChannelBuilder.forTarget(emulatorHost)
+              .usePlaintext()
+              // Pub/Sub's own limit for a pull response is below this; gRPC's default of 4 MB is not.
+              .maxInboundMessageSize(20 * 1024 * 1024)
+              .build();
+    }
+    return FixedTransportChannelProvider.create(GrpcTransportChannel.create(emulatorChannel));
+  }
+
+  static CredentialsProvider noCredentials() {
+    return NoCredentialsProvider.create();
+  }
+
+  /** The client that publishes and looks at topics. Its publish calls retry transient failures up to the publish timeout. */
+  synchronized TopicAdminClient topics() throws IOException {
+    if (topics == null) {
+      TopicAdminSettings.Builder settings = TopicAdminSettings.newBuilder();
+      if (emulated()) {
+        settings
+            .setTransportChannelProvider(emulatorChannel())
+            .setCredentialsProvider(noCredentials());
+      }
+      settings
+          .publishSettings()
+          .setRetryableCodes(
+              StatusCode.Code.ABORTED,
+              StatusCode.Code.CANCELLED,
+              StatusCode.Code.INTERNAL,
+              StatusCode.Code.RESOURCE_EXHAUSTED,
+              StatusCode.Code.UNAVAILABLE,
+              StatusCode.Code.UNKNOWN)
+          .setRetrySettings(
+              RetrySettings.newBuilder()
+                  .setInitialRetryDelayDuration(Duration.ofMillis(100))
+                  .setRetryDelayMultiplier(2)
+                  .setMaxRetryDelayDuration(publishTimeout.dividedBy(4))
+                  .setInitialRpcTimeoutDuration(publishTimeout)
+                  .setMaxRpcTimeoutDuration(publishTimeout)
+                  .setTotalTimeoutDuration(publishTimeout)
+                  .build());
+      topics = TopicAdminClient.create(settings.build());
+    }
+    return topics;
+  }
+
+  /** The client that looks at subscriptions. */
+  synchronized SubscriptionAdminClient subscriptions() throws IOException {
+    if (subscriptions == null) {
+      SubscriptionAdminSettings.Builder settings = SubscriptionAdminSettings.newBuilder();
+      if (emulated()) {
+        settings
+            .setTransportChannelProvider(emulatorChannel())
+            .setCredentialsProvider(noCredentials());
+      }
+      subscriptions = SubscriptionAdminClient.create(settings.build());
+    }
+    return subscriptions;
+  }
+
+  @Override
+  public synchronized void destroy() {
+    if (topics != null) {
+      topics.shutdownNow();
+    }
+    if (subscriptions != null) {
+      subscriptions.shutdownNow();
+    }
+    if (emulatorChannel != null) {
+      emulatorChannel.shutdownNow();
+      try {
+        emulatorChannel.awaitTermination(5, TimeUnit.SECONDS);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+}

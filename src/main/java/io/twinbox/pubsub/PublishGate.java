@@ -1,0 +1,96 @@
+package io.twinbox.pubsub;
+
+import io.twinbox.config.TwinboxProperties.Dispatch;
+import java.time.Clock;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The circuit before the topic. When the destination refuses or the network fails, which is no row's fault, it opens: nothing
+ * is claimed for a pause that doubles from a second to {@code twinbox.dispatch.probe-cap}, then one row probes. When a row is
+ * published, or refused for its own sake, the destination works and the circuit closes.
+ *
+ * <p>It also holds the rows while the topic has no subscription, because Pub/Sub drops what is published then.
+ */
+public class PublishGate {
+
+  private static final Logger log = LoggerFactory.getLogger("io.twinbox.dispatch");
+  private static final Duration FIRST_PAUSE = Duration.ofSeconds(1);
+
+  private final Dispatch settings;
+  private final SubscriptionCheck subscriptions;
+  private final Clock clock;
+  private Duration pause = Duration.ZERO;
+  private Instant openUntil = Instant.MIN;
+  private String trouble;
+
+  PublishGate(Dispatch settings, SubscriptionCheck subscriptions, Clock clock) {
+    this.settings = settings;
+    this.subscriptions = subscriptions;
+    this.clock = clock;
+  }
+
+  /** How many rows the next claim may take: the batch size, 1 for a probe, 0 while the circuit is open. */
+  public int claimLimit() {
+    synchronized (this) {
+      if (clock.instant().isBefore(openUntil)) {
+        return 0;
+      }
+    }
+    if (settings.requireSubscription() && !subscriptions.present()) {
+      return 0;
+    }
+    synchronized (this) {
+      return pause.isZero() ? settings.batchRows() : 1;
+    }
+  }
+
+  /** Learns from the outcomes of a claim whether the destination works. */
+  public synchronized void learn(List<PublishOutcome> outcomes) {
+    boolean works =
+        outcomes.stream()
+            .anyMatch(
+                o ->
+                    o.kind() == PublishOutcome.Kind.PUBLISHED
+                        || o.kind() == PublishOutcome.Kind.REFUSED);
+    String error =
+        outcomes.stream()
+            .filter(o -> o.kind() == PublishOutcome.Kind.RELEASED && o.error() != null)
+            .map(PublishOutcome::error)
+            .findFirst()
+            .orElse(null);
+    if (works || error == null) {
+      if (works && trouble != null) {
+        log.info("The topic takes messages again.");
+        trouble = null;
+      }
+      pause = works ? Duration.ZERO : pause;
+      return;
+    }
+    pause = pause.isZero() ? FIRST_PAUSE : pause.multipliedBy(2);
+    pause = pause.compareTo(settings.probeCap()) > 0 ? settings.probeCap() : pause;
+    // Half of the pause is random, so that pods do not probe in step.
+    long millis = pause.toMillis();
+    openUntil =
+        clock.instant().plusMillis(millis / 2 + ThreadLocalRandom.current().nextLong(millis / 2 + 1));
+    if (trouble == null) {
+      log.warn(
+          "The topic takes no messages ({}). Rows stay due, uncounted; one row probes it again and again, at most every {} s. Check that the topic exists and that this pod may publish to it.",
+          error,
+          settings.probeCap().toSeconds());
+      trouble = error;
+    }
+  }
+
+  /** What keeps rows from being published now, or null. */
+  public String trouble() {
+    String missing = settings.requireSubscription() ? subscriptions.trouble() : null;
+    synchronized (this) {
+      return trouble != null ? trouble : missing;
+    }
+  }
+}

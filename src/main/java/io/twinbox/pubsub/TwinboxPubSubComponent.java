@@ -1,0 +1,97 @@
+package io.twinbox.pubsub;
+
+import com.google.api.gax.batching.FlowControlSettings;
+import com.google.api.gax.core.InstantiatingExecutorProvider;
+import com.google.cloud.pubsub.v1.MessageReceiver;
+import com.google.cloud.pubsub.v1.Subscriber;
+import com.google.cloud.pubsub.v1.SubscriberShutdownSettings;
+import io.twinbox.config.TwinboxProperties.Consume;
+import java.io.IOException;
+import java.util.Map;
+import org.apache.camel.Endpoint;
+import org.apache.camel.Producer;
+import org.apache.camel.component.google.pubsub.GooglePubsubComponent;
+import org.apache.camel.component.google.pubsub.GooglePubsubEndpoint;
+import org.apache.camel.spi.annotations.Component;
+
+/**
+ * Camel's {@code google-pubsub} with what its options cannot say: publishing a list at once with the outcome of each, flow
+ * control, executor size and shutdown of subscribers, and the attributes that may become headers. Routes keep plain {@code
+ * google-pubsub} URIs.
+ */
+@Component("google-pubsub")
+class TwinboxPubSubComponent extends GooglePubsubComponent {
+
+  private final PubSubConnection connection;
+  private final Consume settings;
+  private final SubscriberBackoff backoff = new SubscriberBackoff();
+
+  TwinboxPubSubComponent(PubSubConnection connection, Consume settings) {
+    this.connection = connection;
+    this.settings = settings;
+    setAuthenticate(!connection.emulated());
+    setHeaderFilterStrategy(new AttributeHeaders());
+  }
+
+  @Override
+  protected Endpoint createEndpoint(String uri, String remaining, Map<String, Object> parameters)
+      throws Exception {
+    String[] parts = remaining.split(":");
+    if (parts.length != 2 || parts[0].isBlank() || parts[1].isBlank()) {
+      throw new IllegalArgumentException(
+          "google-pubsub needs projectId and destinationName; got '%s'.".formatted(remaining));
+    }
+    GooglePubsubEndpoint endpoint =
+        new GooglePubsubEndpoint(uri, this) {
+          @Override
+          public Producer createProducer() throws IOException {
+            return new BatchProducer(this, new BatchPublisher(connection.topics()));
+          }
+        };
+    endpoint.setProjectId(parts[0]);
+    endpoint.setDestinationName(parts[1]);
+    endpoint.setAuthenticate(isAuthenticate());
+    endpoint.setHeaderFilterStrategy(getHeaderFilterStrategy());
+    setProperties(endpoint, parameters);
+    if (endpoint.isSynchronousPull()) {
+      throw new IllegalArgumentException(
+          "google-pubsub with synchronousPull stops for good when the subscription is missing once; leave the option out.");
+    }
+    return endpoint;
+  }
+
+  @Override
+  public Subscriber getSubscriber(
+      String subscriptionName, MessageReceiver receiver, GooglePubsubEndpoint endpoint)
+      throws IOException {
+    // Camel asks for a new subscriber at once when one has failed, however often that is.
+    backoff.beforeNext();
+    Subscriber.Builder builder =
+        Subscriber.newBuilder(subscriptionName, receiver)
+            .setParallelPullCount(1)
+            .setExecutorProvider(
+                InstantiatingExecutorProvider.newBuilder()
+                    .setExecutorThreadCount(settings.concurrency())
+                    .build())
+            // Few, so that pods share a backlog and a stopping pod holds little back.
+            .setFlowControlSettings(
+                FlowControlSettings.newBuilder()
+                    .setMaxOutstandingElementCount((long) settings.outstanding())
+                    .setMaxOutstandingRequestBytes(100_000_000L)
+                    .build())
+            .setMaxAckExtensionPeriodDuration(settings.maxLease())
+            // What has not begun goes back at once instead of waiting out its lease here. What has begun goes back too:
+            // the inbox makes its twin wait for it.
+            .setSubscriberShutdownSettings(
+                SubscriberShutdownSettings.newBuilder()
+                    .setMode(SubscriberShutdownSettings.ShutdownMode.NACK_IMMEDIATELY)
+                    .setTimeout(settings.shutdownTimeout())
+                    .build());
+    if (connection.emulated()) {
+      builder
+          .setChannelProvider(connection.emulatorChannel())
+          .setCredentialsProvider(PubSubConnection.noCredentials());
+    }
+    return builder.build();
+  }
+}
