@@ -7,8 +7,8 @@ import org.springframework.boot.context.properties.ConfigurationPropertiesScan;
 import org.springframework.context.ConfigurableApplicationContext;
 
 /**
- * Runs the route sets that {@code TWINBOX_ROUTES} names, until it is told to stop; {@code produce} without a schedule runs
- * once and ends the process with its exit code.
+ * Runs the route sets that {@code TWINBOX_ROUTES} names, until it is told to stop; {@code produce}
+ * without a schedule runs once and ends the process with its exit code.
  */
 @SpringBootApplication
 @ConfigurationPropertiesScan
@@ -19,7 +19,8 @@ public class TwinboxApplication {
     try {
       context = SpringApplication.run(TwinboxApplication.class, args);
     } catch (Throwable failure) {
-      // Spring Boot has said why. Threads of clients already started must not keep a process alive that does nothing.
+      // Spring Boot has said why. Threads of clients already started must not keep a process alive
+      // that does nothing.
       System.exit(1);
       return;
     }

@@ -9,7 +9,10 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
 
-/** The beans of {@code produce}; made when its routes ask for them, so that other route sets need no BigQuery. */
+/**
+ * The beans of {@code produce}; made when its routes ask for them, so that other route sets need no
+ * BigQuery.
+ */
 @Configuration(proxyBeanMethods = false)
 class BigQueryConfiguration {
 

@@ -13,11 +13,13 @@ import java.util.Map;
 import java.util.NoSuchElementException;
 
 /**
- * Cuts a result into chunks of bounded rows and bytes, each as the arrays that {@code queue-events.sql} takes. Rows come from
- * BigQuery page by page as they are asked for, so memory does not grow with the result.
+ * Cuts a result into chunks of bounded rows and bytes, each as the arrays that {@code
+ * queue-events.sql} takes. Rows come from BigQuery page by page as they are asked for, so memory
+ * does not grow with the result.
  *
- * <p>Finds what a row must not be because PostgreSQL could not even be told: a missing key, a NUL in text, attributes that are
- * no JSON object of strings. Limits of Pub/Sub are the statement's to find.
+ * <p>Finds what a row must not be because PostgreSQL could not even be told: a missing key, a NUL
+ * in text, attributes that are no JSON object of strings. Limits of Pub/Sub are the statement's to
+ * find.
  */
 class Chunks implements Iterator<Map<String, Object>> {
 
@@ -29,7 +31,12 @@ class Chunks implements Iterator<Map<String, Object>> {
   private final int maxRows;
   private final long maxBytes;
 
-  Chunks(Iterator<FieldValueList> rows, Columns columns, ExtractionRun run, int maxRows, long maxBytes) {
+  Chunks(
+      Iterator<FieldValueList> rows,
+      Columns columns,
+      ExtractionRun run,
+      int maxRows,
+      long maxBytes) {
     this.rows = rows;
     this.columns = columns;
     this.run = run;
@@ -56,7 +63,10 @@ class Chunks implements Iterator<Map<String, Object>> {
     long bytes = 0;
     while (rows.hasNext() && eventKeys.size() < maxRows && bytes < maxBytes) {
       FieldValueList row = rows.next();
-      run.saw(columns.watermark() == null ? null : Watermark.of(run.watermarkType(), row.get(columns.watermark())));
+      run.saw(
+          columns.watermark() == null
+              ? null
+              : Watermark.of(run.watermarkType(), row.get(columns.watermark())));
       String eventKey = text(row, "event_key");
       String payload = text(row, "payload");
       String attribute = columns.hasAttributes() ? text(row, "attributes") : null;
@@ -86,7 +96,8 @@ class Chunks implements Iterator<Map<String, Object>> {
     return value.isNull() ? null : value.getStringValue();
   }
 
-  private static String fault(String eventKey, String payload, String attributes, String orderingKey, String topic) {
+  private static String fault(
+      String eventKey, String payload, String attributes, String orderingKey, String topic) {
     if (eventKey == null) {
       return "event_key is NULL; every event needs its own key";
     }
@@ -116,7 +127,8 @@ class Chunks implements Iterator<Map<String, Object>> {
       }
       for (Map.Entry<String, JsonNode> attribute : node.properties()) {
         if (attribute.getKey().indexOf('\0') >= 0
-            || (attribute.getValue().isTextual() && attribute.getValue().textValue().indexOf('\0') >= 0)) {
+            || (attribute.getValue().isTextual()
+                && attribute.getValue().textValue().indexOf('\0') >= 0)) {
           return "attribute '%s' contains a NUL".formatted(storable(attribute.getKey()));
         }
       }

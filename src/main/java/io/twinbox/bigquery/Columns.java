@@ -13,12 +13,15 @@ import java.util.Set;
  *
  * @param watermark name of the watermark column, null when the query has none
  */
-record Columns(String watermark, boolean hasAttributes, boolean hasOrderingKey, boolean hasTopicName) {
+record Columns(
+    String watermark, boolean hasAttributes, boolean hasOrderingKey, boolean hasTopicName) {
 
-  private static final List<String> TEXTS = List.of("event_key", "payload", "attributes", "ordering_key", "topic_name");
+  private static final List<String> TEXTS =
+      List.of("event_key", "payload", "attributes", "ordering_key", "topic_name");
 
   /**
-   * @throws IllegalArgumentException naming every column that is missing, doubled or of a wrong type
+   * @throws IllegalArgumentException naming every column that is missing, doubled or of a wrong
+   *     type
    */
   static Columns of(Schema schema, StandardSQLTypeName watermarkType, String queryFile) {
     List<String> faults = new ArrayList<>();
@@ -30,13 +33,18 @@ record Columns(String watermark, boolean hasAttributes, boolean hasOrderingKey, 
       StandardSQLTypeName type = field.getType().getStandardType();
       boolean repeated = field.getMode() == Field.Mode.REPEATED;
       if (TEXTS.contains(field.getName()) && (type != StandardSQLTypeName.STRING || repeated)) {
-        faults.add("column %s is %s%s and must be STRING%s".formatted(
-            field.getName(), repeated ? "ARRAY of " : "", type,
-            field.getName().equals("payload") ? "; wrap it in TO_JSON_STRING" : ""));
+        faults.add(
+            "column %s is %s%s and must be STRING%s"
+                .formatted(
+                    field.getName(),
+                    repeated ? "ARRAY of " : "",
+                    type,
+                    field.getName().equals("payload") ? "; wrap it in TO_JSON_STRING" : ""));
       }
       if (field.getName().equals("watermark") && (type != watermarkType || repeated)) {
-        faults.add("column watermark is %s%s; twinbox.produce.watermark-type says %s".formatted(
-            repeated ? "ARRAY of " : "", type, watermarkType));
+        faults.add(
+            "column watermark is %s%s; twinbox.produce.watermark-type says %s"
+                .formatted(repeated ? "ARRAY of " : "", type, watermarkType));
       }
     }
     for (String required : List.of("event_key", "payload")) {
@@ -45,7 +53,8 @@ record Columns(String watermark, boolean hasAttributes, boolean hasOrderingKey, 
       }
     }
     if (!faults.isEmpty()) {
-      throw new IllegalArgumentException("%s: %s. Nothing was written.".formatted(queryFile, String.join("; ", faults)));
+      throw new IllegalArgumentException(
+          "%s: %s. Nothing was written.".formatted(queryFile, String.join("; ", faults)));
     }
     return new Columns(
         names.contains("watermark") ? "watermark" : null,

@@ -19,8 +19,9 @@ import java.util.Map;
 import org.apache.camel.Body;
 
 /**
- * The steps of {@code produce} that talk to BigQuery. Camel's own component offers neither dry run nor limit, labels, location
- * or timeout, and binds a timestamp as a date ({@code docs/adr/0003-bigquery-client.md}).
+ * The steps of {@code produce} that talk to BigQuery. Camel's own component offers neither dry run
+ * nor limit, labels, location or timeout, and binds a timestamp as a date ({@code
+ * docs/adr/0003-bigquery-client.md}).
  */
 public class Extraction {
 
@@ -72,11 +73,15 @@ public class Extraction {
     return Watermark.parse(type, settings.firstWatermark().strip());
   }
 
-  /** Prices the query with a dry run, which BigQuery does not charge, and refuses one over the limit. */
+  /**
+   * Prices the query with a dry run, which BigQuery does not charge, and refuses one over the
+   * limit.
+   */
   public ExtractionRun price(@Body ExtractionRun run) {
     Job job = bigQuery.create(JobInfo.of(configuration(run).setDryRun(true).build()));
     JobStatistics.QueryStatistics statistics = job.getStatistics();
-    long bytes = statistics.getTotalBytesProcessed() == null ? 0 : statistics.getTotalBytesProcessed();
+    long bytes =
+        statistics.getTotalBytesProcessed() == null ? 0 : statistics.getTotalBytesProcessed();
     long limit = properties.produce().maxBytesBilled();
     if (limit > 0 && bytes > limit) {
       throw new IllegalStateException(
@@ -105,15 +110,18 @@ public class Extraction {
     }
     Job job = bigQuery.create(JobInfo.of(id.build(), configuration.build())).waitFor();
     if (job == null) {
-      throw new IllegalStateException("BigQuery no longer knows the query job it was given; run again.");
+      throw new IllegalStateException(
+          "BigQuery no longer knows the query job it was given; run again.");
     }
     Long started = job.getStatistics().getStartTime();
     if (started != null) {
       run.startedAt(Instant.ofEpochMilli(started));
     }
-    TableResult result = job.getQueryResults(BigQuery.QueryResultsOption.pageSize(settings.pageRows()));
+    TableResult result =
+        job.getQueryResults(BigQuery.QueryResultsOption.pageSize(settings.pageRows()));
     Columns columns = Columns.of(result.getSchema(), run.watermarkType(), queryFile.toString());
-    return new Chunks(result.iterateAll().iterator(), columns, run, settings.chunkRows(), settings.chunkBytes());
+    return new Chunks(
+        result.iterateAll().iterator(), columns, run, settings.chunkRows(), settings.chunkBytes());
   }
 
   private QueryJobConfiguration.Builder configuration(ExtractionRun run) {
@@ -127,7 +135,10 @@ public class Extraction {
     return configuration;
   }
 
-  /** Labels take lower-case letters, digits, dash and underscore, at most 63 (cloud.google.com/bigquery/docs/labels-intro). */
+  /**
+   * Labels take lower-case letters, digits, dash and underscore, at most 63
+   * (cloud.google.com/bigquery/docs/labels-intro).
+   */
   private static String label(String text) {
     String clean = text.toLowerCase(java.util.Locale.ROOT).replaceAll("[^a-z0-9_-]", "_");
     return clean.length() <= 63 ? clean : clean.substring(0, 63);

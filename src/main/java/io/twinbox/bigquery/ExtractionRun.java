@@ -5,10 +5,8 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 
-/**
- * One run of a topic's query: where it starts and what it has seen so far. Used by one thread.
- */
-class ExtractionRun {
+/** One run of a topic's query: where it starts and what it has seen so far. Used by one thread. */
+public class ExtractionRun {
 
   private final String sql;
   private final StandardSQLTypeName watermarkType;
@@ -30,7 +28,12 @@ class ExtractionRun {
    * @param start what {@code @watermark} is bound to, null when the query does not name it
    * @param epoch the stored watermark's epoch
    */
-  ExtractionRun(String sql, StandardSQLTypeName watermarkType, Watermark stored, Watermark start, long epoch) {
+  ExtractionRun(
+      String sql,
+      StandardSQLTypeName watermarkType,
+      Watermark stored,
+      Watermark start,
+      long epoch) {
     this.sql = sql;
     this.watermarkType = watermarkType;
     this.stored = stored;
@@ -76,7 +79,9 @@ class ExtractionRun {
     return ((Number) chunk.get(name)).longValue();
   }
 
-  /** The parameters of {@code advance-watermark.sql}, or null when the watermark stays where it is. */
+  /**
+   * The parameters of {@code advance-watermark.sql}, or null when the watermark stays where it is.
+   */
   Map<String, Object> advance() {
     if (maximum == null) {
       return null;
@@ -86,8 +91,17 @@ class ExtractionRun {
       return null;
     }
     return stored == null
-        ? Map.of("type", watermarkType.name(), "value", next.text(), "epoch", epoch, "startValue", "")
-        : Map.of("type", watermarkType.name(), "value", next.text(), "epoch", epoch, "startValue", stored.text());
+        ? Map.of(
+            "type", watermarkType.name(), "value", next.text(), "epoch", epoch, "startValue", "")
+        : Map.of(
+            "type",
+            watermarkType.name(),
+            "value",
+            next.text(),
+            "epoch",
+            epoch,
+            "startValue",
+            stored.text());
   }
 
   /** One line of JSON for the log. */
@@ -95,12 +109,22 @@ class ExtractionRun {
     return ("{\"topic\":\"%s\",\"source\":\"%s\",\"read\":%d,\"queued\":%d,\"changed\":%d,\"revived\":%d,\"rejected\":%d,"
             + "\"bytes_processed\":%d,\"watermark\":%s,\"seconds\":%.1f}")
         .formatted(
-            topic, source, read, queued, changed, revived, rejected, bytesProcessed,
-            maximum == null ? "null" : "\"" + maximum.cappedAt(jobStart).text().replace("\"", "\\\"") + "\"",
+            topic,
+            source,
+            read,
+            queued,
+            changed,
+            revived,
+            rejected,
+            bytesProcessed,
+            maximum == null
+                ? "null"
+                : "\"" + maximum.cappedAt(jobStart).text().replace("\"", "\\\"") + "\"",
             Duration.between(begun, Instant.now()).toMillis() / 1000.0);
   }
 
-  boolean idle() {
-    return queued + changed + revived + rejected == 0;
+  /** Whether the run found anything that earlier runs had not; one that did not is no news. */
+  public boolean isEventful() {
+    return queued + changed + revived + rejected > 0;
   }
 }

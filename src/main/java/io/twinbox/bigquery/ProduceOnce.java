@@ -11,9 +11,13 @@ import org.springframework.boot.ExitCodeGenerator;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnExpression;
 import org.springframework.stereotype.Component;
 
-/** Runs {@code produce} once, for a CronJob: exit code 0 only when all rows and the watermark are committed. */
+/**
+ * Runs {@code produce} once, for a CronJob: exit code 0 only when all rows and the watermark are
+ * committed.
+ */
 @Component
-@ConditionalOnExpression("'${twinbox.routes}'.trim() == 'produce' and '${twinbox.produce.schedule}' == '-'")
+@ConditionalOnExpression(
+    "'${twinbox.routes}'.trim() == 'produce' and '${twinbox.produce.schedule}' == '-'")
 class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
 
   private static final Logger log = LoggerFactory.getLogger("io.twinbox.produce");

@@ -16,7 +16,8 @@ import java.time.temporal.ChronoUnit;
 import org.springframework.boot.convert.DurationStyle;
 
 /**
- * A typed position in a source: comparable, and exact to the microsecond, which is BigQuery's own resolution.
+ * A typed position in a source: comparable, and exact to the microsecond, which is BigQuery's own
+ * resolution.
  *
  * @param type BigQuery's type
  * @param value Instant, LocalDateTime, LocalDate, Long or String, by the type
@@ -39,7 +40,8 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
           type,
           switch (type) {
             case TIMESTAMP -> Instant.parse(text).truncatedTo(ChronoUnit.MICROS);
-            case DATETIME -> LocalDateTime.parse(text.replace(' ', 'T')).truncatedTo(ChronoUnit.MICROS);
+            case DATETIME ->
+                LocalDateTime.parse(text.replace(' ', 'T')).truncatedTo(ChronoUnit.MICROS);
             case DATE -> LocalDate.parse(text);
             case INT64 -> Long.valueOf(text);
             case STRING -> text;
@@ -94,7 +96,9 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
         return new Watermark(type, Math.subtractExact(number, Long.parseLong(lookback.strip())));
       } catch (NumberFormatException e) {
         throw new IllegalArgumentException(
-            "twinbox.produce.lookback '%s' is no number, which an INT64 watermark needs".formatted(lookback), e);
+            "twinbox.produce.lookback '%s' is no number, which an INT64 watermark needs"
+                .formatted(lookback),
+            e);
       } catch (ArithmeticException e) {
         return new Watermark(type, Long.MIN_VALUE);
       }
@@ -107,16 +111,23 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
       return new Watermark(type, dateTime.minus(duration));
     }
     // Part of a day back is a day back: a DATE cannot say less.
-    long days = duration.toDays() + (duration.compareTo(Duration.ofDays(duration.toDays())) > 0 ? 1 : 0);
+    long days =
+        duration.toDays() + (duration.compareTo(Duration.ofDays(duration.toDays())) > 0 ? 1 : 0);
     return new Watermark(type, ((LocalDate) value).minusDays(days));
   }
 
-  /** The smaller of this and the time at which the job started: a row dated ahead must not silence the stream. */
+  /**
+   * The smaller of this and the time at which the job started: a row dated ahead must not silence
+   * the stream.
+   */
   Watermark cappedAt(Instant jobStart) {
     Watermark cap =
         switch (type) {
           case TIMESTAMP -> new Watermark(type, jobStart.truncatedTo(ChronoUnit.MICROS));
-          case DATETIME -> new Watermark(type, LocalDateTime.ofInstant(jobStart, ZoneOffset.UTC).truncatedTo(ChronoUnit.MICROS));
+          case DATETIME ->
+              new Watermark(
+                  type,
+                  LocalDateTime.ofInstant(jobStart, ZoneOffset.UTC).truncatedTo(ChronoUnit.MICROS));
           case DATE -> new Watermark(type, LocalDate.ofInstant(jobStart, ZoneOffset.UTC));
           default -> this;
         };
@@ -144,7 +155,8 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
   @SuppressWarnings("unchecked")
   public int compareTo(Watermark other) {
     if (type != other.type) {
-      throw new IllegalArgumentException("A %s watermark is not comparable to a %s".formatted(type, other.type));
+      throw new IllegalArgumentException(
+          "A %s watermark is not comparable to a %s".formatted(type, other.type));
     }
     if (value instanceof String text) {
       // BigQuery compares strings by their code points, Java by UTF-16 units.

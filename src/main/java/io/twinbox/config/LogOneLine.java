@@ -1,5 +1,6 @@
 package io.twinbox.config;
 
+import java.time.Duration;
 import org.apache.camel.Exchange;
 import org.apache.camel.spi.ExceptionHandler;
 import org.slf4j.Logger;
@@ -7,13 +8,18 @@ import org.slf4j.LoggerFactory;
 import org.springframework.stereotype.Component;
 
 /**
- * Logs what a route's consumer could not get done as one line: the route tries again by itself, and a stack trace with every
- * try hides what happened. The trace is there at level DEBUG.
+ * Logs what a route's consumer could not get done as one line: the route tries again by itself, and
+ * a stack trace with every try hides what happened. The trace is there at level DEBUG.
  */
 @Component("logOneLine")
 public class LogOneLine implements ExceptionHandler {
 
   private static final Logger log = LoggerFactory.getLogger("io.twinbox.routes");
+
+  private static final Duration SAME_LINE_PAUSE = Duration.ofSeconds(10);
+
+  private String lastLine;
+  private long lastSaid;
 
   @Override
   public void handleException(Throwable exception) {
@@ -28,10 +34,21 @@ public class LogOneLine implements ExceptionHandler {
   @Override
   public void handleException(String message, Exchange exchange, Throwable exception) {
     String route = exchange == null ? null : exchange.getFromRouteId();
-    log.warn(
-        "{}{}; it is tried again.",
-        route == null ? "" : "Route " + route + ": ",
-        Causes.describe(exception));
+    String line = (route == null ? "" : "Route " + route + ": ") + Causes.describe(exception);
+    if (news(line)) {
+      log.warn("{}; it is tried again.", line);
+    }
     log.debug("The failure in full", exception);
+  }
+
+  /** The same line is worth saying once in a while, not with every poll. */
+  private synchronized boolean news(String line) {
+    long now = System.nanoTime();
+    if (line.equals(lastLine) && now - lastSaid < SAME_LINE_PAUSE.toNanos()) {
+      return false;
+    }
+    lastLine = line;
+    lastSaid = now;
+    return true;
   }
 }

@@ -10,8 +10,8 @@ import org.springframework.boot.diagnostics.FailureAnalyzer;
 import org.springframework.core.env.Environment;
 
 /**
- * Says what keeps Twinbox from starting and what to do, instead of a stack trace. Registered in {@code
- * META-INF/spring.factories}.
+ * Says what keeps Twinbox from starting and what to do, instead of a stack trace. Registered in
+ * {@code META-INF/spring.factories}.
  */
 class StartupFailureAnalyzer implements FailureAnalyzer {
 
@@ -36,10 +36,12 @@ class StartupFailureAnalyzer implements FailureAnalyzer {
     if (cause instanceof StartupException e) {
       return new FailureAnalysis(e.getMessage(), e.remedy(), e);
     }
-    if (cause instanceof FailedToCreateRouteException || cause instanceof FailedToStartRouteException) {
+    if (cause instanceof FailedToCreateRouteException
+        || cause instanceof FailedToStartRouteException) {
       return new FailureAnalysis(
           "A route cannot be built: %s".formatted(cause.getMessage()),
-          "The cause is: %s. Correct the route or the setting that it names.".formatted(Causes.describe(cause)),
+          "The cause is: %s. Correct the route or the setting that it names."
+              .formatted(Causes.describe(cause)),
           cause);
     }
     if (cause instanceof SQLException e && e.getSQLState() != null) {
@@ -50,7 +52,9 @@ class StartupFailureAnalyzer implements FailureAnalyzer {
 
   private FailureAnalysis database(SQLException e) {
     String url = environment == null ? null : environment.getProperty("spring.datasource.url");
-    String where = "the database at %s".formatted(url == null ? "(no SPRING_DATASOURCE_URL)" : withoutSecrets(url));
+    String where =
+        "the database at %s"
+            .formatted(url == null ? "(no SPRING_DATASOURCE_URL)" : withoutSecrets(url));
     if (e.getSQLState().startsWith("08")
         || Causes.any(e, c -> c instanceof ConnectException || c instanceof UnknownHostException)) {
       return new FailureAnalysis(
@@ -72,6 +76,7 @@ class StartupFailureAnalyzer implements FailureAnalyzer {
 
   /** A JDBC URL may carry a password as a parameter. */
   static String withoutSecrets(String url) {
-    return url.replaceAll("(?i)(password|user|token|secret)=[^&;]*", "$1=***").replaceAll("//[^/@]*@", "//***@");
+    return url.replaceAll("(?i)(password|user|token|secret)=[^&;]*", "$1=***")
+        .replaceAll("//[^/@]*@", "//***@");
   }
 }

@@ -14,8 +14,8 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.validation.annotation.Validated;
 
 /**
- * The settings of {@code application.properties}, which documents each with its unit and default, checked at start. Routes
- * and statements read the same settings by name.
+ * The settings of {@code application.properties}, which documents each with its unit and default,
+ * checked at start. Routes and statements read the same settings by name.
  */
 @Validated
 @ConfigurationProperties("twinbox")
@@ -48,7 +48,7 @@ public record TwinboxProperties(
   public record Consume(
       @NotBlank String keyAttribute,
       @Min(1) @Max(200) int concurrency,
-      @Min(1) @Max(1000) int outstanding,
+      @Min(1) @Max(5000) int outstanding,
       @NotNull Duration maxLease,
       @Min(1) int maxAttempts,
       @NotNull Duration shutdownTimeout,

@@ -13,15 +13,19 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Tells failures of the database from failures of a message, and waits while the database is away. Such a failure is not
- * counted against the message, and waiting here instead of refusing keeps Pub/Sub's own dead-letter policy, which counts
- * refusals, from giving up on messages that nobody could have handled.
+ * Tells failures of the database from failures of a message, and waits while the database is away.
+ * Such a failure is not counted against the message, and waiting here instead of refusing keeps
+ * Pub/Sub's own dead-letter policy, which counts refusals, from giving up on messages that nobody
+ * could have handled.
  */
 public class DatabaseTrouble {
 
   private static final Logger log = LoggerFactory.getLogger("io.twinbox.consume");
 
-  /** Serialization failure, deadlock, lock not available, server shutting down or starting, read-only after a failover. */
+  /**
+   * Serialization failure, deadlock, lock not available, server shutting down or starting,
+   * read-only after a failover.
+   */
   private static final Set<String> STATES =
       Set.of("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25006");
 
@@ -51,13 +55,17 @@ public class DatabaseTrouble {
     }
     if (cause instanceof SQLException e && e.getSQLState() != null) {
       String state = e.getSQLState();
-      // Class 08 is a lost connection, class 53 insufficient resources (disk full, too many connections).
+      // Class 08 is a lost connection, class 53 insufficient resources (disk full, too many
+      // connections).
       return STATES.contains(state) || state.startsWith("08") || state.startsWith("53");
     }
     return false;
   }
 
-  /** Returns when the database answers, or after the longest wait. Blocks the message's thread, which pauses the subscriber. */
+  /**
+   * Returns when the database answers, or after the longest wait. Blocks the message's thread,
+   * which pauses the subscriber.
+   */
   public void await() {
     long end = System.nanoTime() + longest.toNanos();
     boolean said = false;

@@ -31,7 +31,10 @@ public class DeadLetter {
     return storable(failure == null ? "unknown" : Causes.describe(failure));
   }
 
-  /** The statement's parameters, from the message as it was received, whatever a handler made of it since. */
+  /**
+   * The statement's parameters, from the message as it was received, whatever a handler made of it
+   * since.
+   */
   public Map<String, Object> describe(Exchange exchange) throws JsonProcessingException {
     Message message = exchange.getUnitOfWork().getOriginalInMessage();
     String key = exchange.getProperty("idempotencyKey", String.class);

@@ -13,9 +13,9 @@ import org.springframework.transaction.support.DefaultTransactionStatus;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 
 /**
- * Refuses to commit a transaction in which a statement has failed. PostgreSQL answers COMMIT of such a transaction with
- * ROLLBACK, and pgjdbc's {@code commit()} returns normally: a handler that swallowed the error would have its message
- * acknowledged with nothing done.
+ * Refuses to commit a transaction in which a statement has failed. PostgreSQL answers COMMIT of
+ * such a transaction with ROLLBACK, and pgjdbc's {@code commit()} returns normally: a handler that
+ * swallowed the error would have its message acknowledged with nothing done.
  */
 class GuardedTransactionManager extends JdbcTransactionManager {
 

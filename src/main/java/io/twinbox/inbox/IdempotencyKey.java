@@ -5,7 +5,10 @@ import org.apache.camel.ExchangeProperty;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.stereotype.Component;
 
-/** What a message's key must be: text of 1 to 512 bytes without NUL, which PostgreSQL cannot store, and not only blanks. */
+/**
+ * What a message's key must be: text of 1 to 512 bytes without NUL, which PostgreSQL cannot store,
+ * and not only blanks.
+ */
 @Component("idempotencyKey")
 public class IdempotencyKey {
 

@@ -12,13 +12,17 @@ import org.springframework.transaction.PlatformTransactionManager;
 @Configuration(proxyBeanMethods = false)
 class InboxConfiguration {
 
-  /** The only transaction manager: Spring Boot's own steps back, and Camel finds no other to choose. */
+  /**
+   * The only transaction manager: Spring Boot's own steps back, and Camel finds no other to choose.
+   */
   @Bean
   PlatformTransactionManager transactionManager(DataSource dataSource) {
     return new GuardedTransactionManager(dataSource);
   }
 
-  /** What {@code transacted} refers to, by name, so that a second data source cannot break a route. */
+  /**
+   * What {@code transacted} refers to, by name, so that a second data source cannot break a route.
+   */
   @Bean
   SpringTransactionPolicy inboxTransaction(PlatformTransactionManager transactionManager) {
     SpringTransactionPolicy policy = new SpringTransactionPolicy(transactionManager);

@@ -9,11 +9,12 @@ import org.springframework.jdbc.core.namedparam.NamedParameterJdbcTemplate;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 
 /**
- * The inbox as the repository of Camel's {@code idempotentConsumer}. {@link #add} takes the key in the transaction of the
- * effect with one {@code INSERT … ON CONFLICT DO NOTHING}: a duplicate waits for its twin's transaction, then sees its outcome.
+ * The inbox as the repository of Camel's {@code idempotentConsumer}. {@link #add} takes the key in
+ * the transaction of the effect with one {@code INSERT … ON CONFLICT DO NOTHING}: a duplicate waits
+ * for its twin's transaction, then sees its outcome.
  *
- * <p>Nothing is ever removed. Camel removes a key after a failure, in another transaction: by then another pod may have
- * committed it. Here a rollback takes the key with it.
+ * <p>Nothing is ever removed. Camel removes a key after a failure, in another transaction: by then
+ * another pod may have committed it. Here a rollback takes the key with it.
  */
 class InboxRepository extends ServiceSupport implements IdempotentRepository {
 
@@ -28,7 +29,8 @@ class InboxRepository extends ServiceSupport implements IdempotentRepository {
 
   /**
    * @return whether the key is new, so that the handler runs
-   * @throws IllegalStateException outside a transaction, where the key would be committed without its effect
+   * @throws IllegalStateException outside a transaction, where the key would be committed without
+   *     its effect
    */
   @Override
   public boolean add(Exchange exchange, String key) {
@@ -44,7 +46,10 @@ class InboxRepository extends ServiceSupport implements IdempotentRepository {
     return jdbc.update(insertKey, Map.of("consumer", consumer, "idempotencyKey", key)) == 1;
   }
 
-  /** Not asked by {@code idempotentConsumer} when it adds eagerly, its default: looking first would let twins both run. */
+  /**
+   * Not asked by {@code idempotentConsumer} when it adds eagerly, its default: looking first would
+   * let twins both run.
+   */
   @Override
   public boolean contains(String key) {
     throw new UnsupportedOperationException(

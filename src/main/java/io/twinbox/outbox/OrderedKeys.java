@@ -6,8 +6,8 @@ import org.apache.camel.Body;
 import org.springframework.stereotype.Component;
 
 /**
- * Remembers how far this pod has looked through the ordering keys. A claim looks at a bounded number of keys; without the
- * cursor, keys behind many blocked ones would never get their turn.
+ * Remembers how far this pod has looked through the ordering keys. A claim looks at a bounded
+ * number of keys; without the cursor, keys behind many blocked ones would never get their turn.
  */
 @Component("orderedKeys")
 public class OrderedKeys {
@@ -20,8 +20,8 @@ public class OrderedKeys {
   }
 
   /**
-   * Takes the cursor from the rows of {@code claim-ordered.sql}, and the row without an event, which is there when nothing was
-   * claimed, out of them.
+   * Takes the cursor from the rows of {@code claim-ordered.sql}, and the row without an event,
+   * which is there when nothing was claimed, out of them.
    */
   public List<Map<String, Object>> advance(@Body List<Map<String, Object>> rows) {
     String last = (String) rows.get(0).get("cursor");

@@ -11,7 +11,10 @@ import java.util.Map;
 import org.apache.camel.Body;
 import org.springframework.stereotype.Component;
 
-/** Makes the message of each claimed row: its payload, its own attributes, {@code outbox_id}, and nothing else. */
+/**
+ * Makes the message of each claimed row: its payload, its own attributes, {@code outbox_id}, and
+ * nothing else.
+ */
 @Component("outboxMessages")
 public class OutboxMessages {
 

@@ -5,7 +5,10 @@ import java.util.List;
 import java.util.Map;
 import org.springframework.stereotype.Component;
 
-/** Turns the outcomes of a claim into the arrays that {@code settle.sql} takes, so that one statement settles it. */
+/**
+ * Turns the outcomes of a claim into the arrays that {@code settle.sql} takes, so that one
+ * statement settles it.
+ */
 @Component("outboxSettlement")
 public class OutboxSettlement {
 

@@ -6,9 +6,10 @@ import org.apache.camel.Exchange;
 import org.apache.camel.spi.HeaderFilterStrategy;
 
 /**
- * Which message attributes become Camel headers. A publisher chooses attribute names, and Camel obeys some headers: with the
- * component's own filter, which minds the case that headers do not, an attribute {@code CAMELSqlQuery} replaced the SQL of a
- * step (CVE-2026-40453). So names are allowed by their form, and nothing that starts like a control header in any spelling.
+ * Which message attributes become Camel headers. A publisher chooses attribute names, and Camel
+ * obeys some headers: with the component's own filter, which minds the case that headers do not, an
+ * attribute {@code CAMELSqlQuery} replaced the SQL of a step (CVE-2026-40453). So names are allowed
+ * by their form, and nothing that starts like a control header in any spelling.
  */
 final class AttributeHeaders implements HeaderFilterStrategy {
 

@@ -7,9 +7,9 @@ import org.apache.camel.component.google.pubsub.GooglePubsubEndpoint;
 import org.apache.camel.support.DefaultProducer;
 
 /**
- * Publishes the body, a list of {@link PubsubMessage}, at once; the body becomes the list of their outcomes. Nothing else is
- * published: a body of another kind is an error, because Camel's producer would send it Java-serialised and every header with
- * it as an attribute.
+ * Publishes the body, a list of {@link PubsubMessage}, at once; the body becomes the list of their
+ * outcomes. Nothing else is published: a body of another kind is an error, because Camel's producer
+ * would send it Java-serialised and every header with it as an attribute.
  */
 class BatchProducer extends DefaultProducer {
 

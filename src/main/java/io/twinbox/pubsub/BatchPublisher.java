@@ -16,20 +16,27 @@ import java.util.concurrent.ExecutionException;
 /**
  * Publishes a claim's messages at once and says what became of each.
  *
- * <p>It calls Pub/Sub's publish method itself instead of going through the client's {@code Publisher}. A claim already is a
- * batch, so nothing need be collected or timed; every call ends within the client's total timeout, where a Publisher with
- * message ordering retries without bound (java-pubsub#1702) and keeps a key blocked after a failure; and a call takes all of
- * its messages or none, so its outcome is theirs. {@code docs/adr/0002-publish-calls.md} has the comparison.
+ * <p>It calls Pub/Sub's publish method itself instead of going through the client's {@code
+ * Publisher}. A claim already is a batch, so nothing need be collected or timed; every call ends
+ * within the client's total timeout, where a Publisher with message ordering retries without bound
+ * (java-pubsub#1702) and keeps a key blocked after a failure; and a call takes all of its messages
+ * or none, so its outcome is theirs. {@code docs/adr/0002-publish-calls.md} has the comparison.
  */
 final class BatchPublisher {
 
   /** Pub/Sub takes 1,000 messages a call; fewer make calls run side by side. */
   static final int MESSAGES_PER_CALL = 250;
 
-  /** Pub/Sub takes 10,000,000 bytes a call, topic name and framing included; one larger message goes alone. */
+  /**
+   * Pub/Sub takes 10,000,000 bytes a call, topic name and framing included; one larger message goes
+   * alone.
+   */
   static final int BYTES_PER_CALL = 9_000_000;
 
-  /** How many messages of one claim must be refused singly, all of them, before the destination is suspected. */
+  /**
+   * How many messages of one claim must be refused singly, all of them, before the destination is
+   * suspected.
+   */
   static final int SUSPICIOUS_REFUSALS = 10;
 
   private final TopicAdminClient client;
@@ -39,10 +46,12 @@ final class BatchPublisher {
   }
 
   /**
-   * Publishes messages. Those with one ordering key go one call after the other in the order given, all else side by side.
+   * Publishes messages. Those with one ordering key go one call after the other in the order given,
+   * all else side by side.
    *
    * @param topic full name, {@code projects/…/topics/…}
-   * @return one outcome per message, in the order of the messages; never throws for what Pub/Sub answers
+   * @return one outcome per message, in the order of the messages; never throws for what Pub/Sub
+   *     answers
    */
   List<PublishOutcome> publish(String topic, List<PubsubMessage> messages) {
     PublishOutcome[] outcomes = new PublishOutcome[messages.size()];
@@ -68,7 +77,10 @@ final class BatchPublisher {
     return List.of(outcomes);
   }
 
-  /** Messages that must follow one another: those of one ordering key, or one call's worth of unordered ones. */
+  /**
+   * Messages that must follow one another: those of one ordering key, or one call's worth of
+   * unordered ones.
+   */
   private static final class Lane {
     final boolean ordered;
     final List<List<Integer>> calls = new ArrayList<>();
@@ -126,7 +138,10 @@ final class BatchPublisher {
     return client.publishCallable().futureCall(request.build());
   }
 
-  /** Waits for a call, which ends by itself, and keeps its message ids; returns its failure, or null. */
+  /**
+   * Waits for a call, which ends by itself, and keeps its message ids; returns its failure, or
+   * null.
+   */
   private static Throwable settle(Call call, PublishOutcome[] outcomes) {
     try {
       PublishResponse response = call.answer.get();
@@ -147,7 +162,10 @@ final class BatchPublisher {
     }
   }
 
-  /** A call failed for another reason than its messages, or has one message: nothing behind it in its lane is sent. */
+  /**
+   * A call failed for another reason than its messages, or has one message: nothing behind it in
+   * its lane is sent.
+   */
   private static void fail(Call call, Throwable failure, PublishOutcome[] outcomes) {
     PublishOutcome outcome = outcomeOf(failure);
     for (int line : call.lines) {
@@ -164,7 +182,10 @@ final class BatchPublisher {
     }
   }
 
-  /** Pub/Sub refused a whole call because of one message: each goes singly, so that it harms no mate. */
+  /**
+   * Pub/Sub refused a whole call because of one message: each goes singly, so that it harms no
+   * mate.
+   */
   private void isolate(
       String topic, List<PubsubMessage> messages, List<Call> refused, PublishOutcome[] outcomes) {
     for (Call call : refused) {
@@ -205,7 +226,9 @@ final class BatchPublisher {
     releaseFollowers(call.lane, outcomes);
   }
 
-  /** INVALID_ARGUMENT for every one of many messages tells of the destination, not of the messages. */
+  /**
+   * INVALID_ARGUMENT for every one of many messages tells of the destination, not of the messages.
+   */
   private static void suspectDestination(PublishOutcome[] outcomes) {
     int refusals = 0;
     for (PublishOutcome outcome : outcomes) {

@@ -32,8 +32,7 @@ class PubSubConfiguration {
     Clock clock = Clock.systemUTC();
     return new PublishGate(
         properties.dispatch(),
-        new SubscriptionCheck(
-            connection, "projects/%s/topics/%s".formatted(project, topic), clock),
+        new SubscriptionCheck(connection, "projects/%s/topics/%s".formatted(project, topic), clock),
         clock);
   }
 }

@@ -19,9 +19,9 @@ import java.util.concurrent.TimeUnit;
 import org.springframework.beans.factory.DisposableBean;
 
 /**
- * How this process reaches Pub/Sub: Google's service with the machine's own credentials, or a stand-in at {@code
- * PUBSUB_EMULATOR_HOST} without any. The channel to a stand-in is shared, because Camel's component opens a new one with
- * every client and closes none.
+ * How this process reaches Pub/Sub: Google's service with the machine's own credentials, or a
+ * stand-in at {@code PUBSUB_EMULATOR_HOST} without any. The channel to a stand-in is shared,
+ * because Camel's component opens a new one with every client and closes none.
  */
 class PubSubConnection implements DisposableBean {
 
@@ -50,7 +50,8 @@ class PubSubConnection implements DisposableBean {
       emulatorChannel =
           ManagedChannelBuilder.forTarget(emulatorHost)
               .usePlaintext()
-              // Pub/Sub's own limit for a pull response is below this; gRPC's default of 4 MB is not.
+              // Pub/Sub's own limit for a pull response is below this; gRPC's default of 4 MB is
+              // not.
               .maxInboundMessageSize(20 * 1024 * 1024)
               .build();
     }
@@ -61,7 +62,10 @@ class PubSubConnection implements DisposableBean {
     return NoCredentialsProvider.create();
   }
 
-  /** The client that publishes and looks at topics. Its publish calls retry transient failures up to the publish timeout. */
+  /**
+   * The client that publishes and looks at topics. Its publish calls retry transient failures up to
+   * the publish timeout.
+   */
   synchronized TopicAdminClient topics() throws IOException {
     if (topics == null) {
       TopicAdminSettings.Builder settings = TopicAdminSettings.newBuilder();

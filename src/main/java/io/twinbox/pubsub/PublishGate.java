@@ -10,11 +10,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The circuit before the topic. When the destination refuses or the network fails, which is no row's fault, it opens: nothing
- * is claimed for a pause that doubles from a second to {@code twinbox.dispatch.probe-cap}, then one row probes. When a row is
- * published, or refused for its own sake, the destination works and the circuit closes.
+ * The circuit before the topic. When the destination refuses or the network fails, which is no
+ * row's fault, it opens: nothing is claimed for a pause that doubles from a second to {@code
+ * twinbox.dispatch.probe-cap}, then one row probes. When a row is published, or refused for its own
+ * sake, the destination works and the circuit closes.
  *
- * <p>It also holds the rows while the topic has no subscription, because Pub/Sub drops what is published then.
+ * <p>It also holds the rows while the topic has no subscription, because Pub/Sub drops what is
+ * published then.
  */
 public class PublishGate {
 
@@ -34,7 +36,10 @@ public class PublishGate {
     this.clock = clock;
   }
 
-  /** How many rows the next claim may take: the batch size, 1 for a probe, 0 while the circuit is open. */
+  /**
+   * How many rows the next claim may take: the batch size, 1 for a probe, 0 while the circuit is
+   * open.
+   */
   public int claimLimit() {
     synchronized (this) {
       if (clock.instant().isBefore(openUntil)) {
@@ -76,7 +81,9 @@ public class PublishGate {
     // Half of the pause is random, so that pods do not probe in step.
     long millis = pause.toMillis();
     openUntil =
-        clock.instant().plusMillis(millis / 2 + ThreadLocalRandom.current().nextLong(millis / 2 + 1));
+        clock
+            .instant()
+            .plusMillis(millis / 2 + ThreadLocalRandom.current().nextLong(millis / 2 + 1));
     if (trouble == null) {
       log.warn(
           "The topic takes no messages ({}). Rows stay due, uncounted; one row probes it again and again, at most every {} s. Check that the topic exists and that this pod may publish to it.",

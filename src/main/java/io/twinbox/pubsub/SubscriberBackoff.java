@@ -5,9 +5,9 @@ import java.time.Instant;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Spaces out new subscribers while they keep failing. Camel's consumer starts the next at once (44 in 4 seconds were seen
- * while a subscription was missing): from half a second the pause doubles to half a minute, and is forgotten after a
- * subscriber that lasted a minute.
+ * Spaces out new subscribers while they keep failing. Camel's consumer starts the next at once (44
+ * in 4 seconds were seen while a subscription was missing): from half a second the pause doubles to
+ * half a minute, and is forgotten after a subscriber that lasted a minute.
  */
 final class SubscriberBackoff {
 
@@ -18,7 +18,10 @@ final class SubscriberBackoff {
   private Instant lastStart;
   private Duration pause = Duration.ZERO;
 
-  /** Returns at once for the first subscriber, else after the pause, or when the thread is interrupted. */
+  /**
+   * Returns at once for the first subscriber, else after the pause, or when the thread is
+   * interrupted.
+   */
   synchronized void beforeNext() {
     Instant now = Instant.now();
     if (lastStart == null || Duration.between(lastStart, now).compareTo(LASTED) > 0) {

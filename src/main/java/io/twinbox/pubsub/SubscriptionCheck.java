@@ -10,8 +10,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether the topic has a subscription, asked at most every half minute, or every two seconds while it has none. Pub/Sub
- * keeps nothing for a topic without subscriptions: what is published to it is gone.
+ * Whether the topic has a subscription, asked at most every half minute, or every two seconds while
+ * it has none. Pub/Sub keeps nothing for a topic without subscriptions: what is published to it is
+ * gone.
  */
 class SubscriptionCheck {
 
@@ -55,12 +56,7 @@ class SubscriptionCheck {
 
   private boolean ask() {
     try {
-      return connection
-          .topics()
-          .listTopicSubscriptions(topic)
-          .iterateAll()
-          .iterator()
-          .hasNext();
+      return connection.topics().listTopicSubscriptions(topic).iterateAll().iterator().hasNext();
     } catch (ApiException e) {
       StatusCode.Code code = e.getStatusCode().getCode();
       if (code == StatusCode.Code.PERMISSION_DENIED && !cannotAsk) {
@@ -69,7 +65,8 @@ class SubscriptionCheck {
             "This pod may not list the subscriptions of {} (pubsub.topics.get), so it cannot hold rows when the topic has none.",
             topic);
       }
-      // A missing topic or an unreachable Pub/Sub shows when a row is published, and is handled there.
+      // A missing topic or an unreachable Pub/Sub shows when a row is published, and is handled
+      // there.
       return true;
     } catch (IOException e) {
       return true;

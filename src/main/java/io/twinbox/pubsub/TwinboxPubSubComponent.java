@@ -15,9 +15,9 @@ import org.apache.camel.component.google.pubsub.GooglePubsubEndpoint;
 import org.apache.camel.spi.annotations.Component;
 
 /**
- * Camel's {@code google-pubsub} with what its options cannot say: publishing a list at once with the outcome of each, flow
- * control, executor size and shutdown of subscribers, and the attributes that may become headers. Routes keep plain {@code
- * google-pubsub} URIs.
+ * Camel's {@code google-pubsub} with what its options cannot say: publishing a list at once with
+ * the outcome of each, flow control, executor size and shutdown of subscribers, and the attributes
+ * that may become headers. Routes keep plain {@code google-pubsub} URIs.
  */
 @Component("google-pubsub")
 class TwinboxPubSubComponent extends GooglePubsubComponent {
@@ -80,7 +80,8 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
                     .setMaxOutstandingRequestBytes(100_000_000L)
                     .build())
             .setMaxAckExtensionPeriodDuration(settings.maxLease())
-            // What has not begun goes back at once instead of waiting out its lease here. What has begun goes back too:
+            // What has not begun goes back at once instead of waiting out its lease here. What has
+            // begun goes back too:
             // the inbox makes its twin wait for it.
             .setSubscriberShutdownSettings(
                 SubscriberShutdownSettings.newBuilder()

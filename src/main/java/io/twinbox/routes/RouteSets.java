@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import org.apache.camel.CamelContext;
 import org.apache.camel.spring.boot.CamelContextConfiguration;
@@ -20,8 +21,9 @@ import org.springframework.core.io.support.PathMatchingResourcePatternResolver;
 import org.springframework.stereotype.Component;
 
 /**
- * Loads the routes of the chosen route sets and, for {@code consume}, the topic's handler. Everything that a set needs is
- * checked first, so that a wrong setting is a message about that setting and not a stack trace from the depths of a route.
+ * Loads the routes of the chosen route sets and, for {@code consume}, the topic's handler.
+ * Everything that a set needs is checked first, so that a wrong setting is a message about that
+ * setting and not a stack trace from the depths of a route.
  */
 @Component
 class RouteSets implements CamelContextConfiguration {
@@ -45,10 +47,10 @@ class RouteSets implements CamelContextConfiguration {
     for (String set : sets) {
       files.addAll(filesOf(set));
     }
-    List<Finding> findings = new ArrayList<>();
-    for (RouteFile file : files) {
-      findings.addAll(RouteRules.check(file));
-    }
+    List<Finding> findings =
+        RouteRules.check(
+            files,
+            Surroundings.here(property -> Optional.ofNullable(environment.getProperty(property))));
     if (!findings.isEmpty()) {
       throw new InvalidRoutesException(findings);
     }
@@ -151,7 +153,7 @@ class RouteSets implements CamelContextConfiguration {
             new RouteFile(
                 set + "/" + resource.getFilename(),
                 resource.getContentAsString(StandardCharsets.UTF_8),
-                RouteFile.Kind.ROUTE));
+                Kind.ROUTE));
       }
     } catch (IOException e) {
       throw new StartupException(
@@ -176,7 +178,7 @@ class RouteSets implements CamelContextConfiguration {
   private RouteFile handler() {
     Path file = readable(HANDLER, "consume");
     try {
-      return new RouteFile(file.toString(), Files.readString(file), RouteFile.Kind.HANDLER);
+      return new RouteFile(file.toString(), Files.readString(file), Kind.HANDLER);
     } catch (IOException e) {
       throw new StartupException(
           "%s cannot be read: %s.".formatted(file.toAbsolutePath(), e.getMessage()),
