@@ -170,6 +170,15 @@ final class EndpointRules {
               "camel-sql runs the text of the header %s in place of the statement file"
                   .formatted(name),
               "Name the file at the `sql` step; choose between statements by `choice`.");
+    } else if (name.equalsIgnoreCase("CamelSqlDataSource")) {
+      route
+          .report()
+          .at(
+              at,
+              step,
+              "the header %s makes `sql` steps use another data source, outside the transaction"
+                  .formatted(name),
+              "Take it out; the transaction's own data source is used.");
     } else if (name.contains("${") || name.contains("$simple{")) {
       route
           .report()

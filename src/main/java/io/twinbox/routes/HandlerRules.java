@@ -143,7 +143,10 @@ final class HandlerRules {
             && Yaml.entries(node).stream().anyMatch(entry -> anyDynamic(entry.getValueNode())));
   }
 
-  /** Exchange properties named Camel… are how Camel marks rollback, handled errors and so on. */
+  /**
+   * Exchange properties named Camel… are how Camel routes, reports errors and keeps the
+   * transaction's data.
+   */
   private static void properties(RouteContext route, Step step) {
     String option =
         switch (step.name()) {
@@ -165,9 +168,9 @@ final class HandlerRules {
           .at(
               at,
               step,
-              "the exchange property `%s` is Camel's own: it steers rollback and error handling, such"
+              "the exchange property `%s` is Camel's own: by these it routes, reports errors and keeps"
                       .formatted(name)
-                  + " as a rollback that is acked",
+                  + " the transaction's data",
               "Use a variable (`setVariable`), or a name that does not begin with Camel.");
     }
   }

@@ -69,7 +69,8 @@ final class RuleTables {
           Rule.step(
               TRANSACTION,
               "threads",
-              "threads hands over to a pool; the rest " + OTHER_THREAD,
+              "threads does nothing in a transaction that Camel knows of; elsewhere the rest "
+                  + OTHER_THREAD,
               "Take it out; messages are handled in parallel already."),
           Rule.step(
                   TRANSACTION,
@@ -92,8 +93,7 @@ final class RuleTables {
           Rule.step(
                   TRANSACTION,
                   "split multicast recipientList",
-                  "after the time-out the route goes on without the parts that are late, commits and"
-                      + " acks",
+                  "a time-out needs parallel processing, and leaves late parts behind: the rest is committed and the message is acked",
                   "Take it out; limit statements with statement_timeout instead.")
               .only("timeout", "0"),
           Rule.step(
@@ -111,7 +111,8 @@ final class RuleTables {
           Rule.step(
                   HANDLER,
                   "delay",
-                  "delay is asynchronous unless told otherwise; the rest then " + OTHER_THREAD,
+                  "delay is asynchronous by default; outside a transaction that Camel knows of, the rest then "
+                      + OTHER_THREAD,
                   "Write `asyncDelayed: false`, and mind that the wait holds a connection.")
               .needs("asyncDelayed", "false"),
           Rule.step(

@@ -31,7 +31,7 @@ class RepositoryRoutesTest {
 
   @Test
   void handlersOfTheTopicsKeepTheRules() throws IOException {
-    List<Path> paths = files(TOPICS, ".yaml");
+    List<Path> paths = files(TOPICS, ".camel.yaml");
     System.out.printf("checked %d handlers under %s%n", paths.size(), TOPICS);
     for (Path path : paths) {
       RouteFile file = new RouteFile(slashed(path), Files.readString(path), Kind.HANDLER);

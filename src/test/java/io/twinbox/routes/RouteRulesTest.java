@@ -12,6 +12,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.camel.impl.DefaultCamelContext;
+import org.apache.camel.support.PluginHelper;
+import org.apache.camel.support.ResourceHelper;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -54,6 +57,18 @@ class RouteRulesTest {
   @MethodSource("good")
   void goodRouteHasNoFinding(String name) {
     assertThat(RouteRules.check(read(name), SURROUNDINGS)).isEmpty();
+  }
+
+  /** Read, not started: the endpoints of test routes need not exist. */
+  @ParameterizedTest
+  @MethodSource("good")
+  void goodRouteIsReadByCamel(String name) throws Exception {
+    try (DefaultCamelContext camel = new DefaultCamelContext()) {
+      RouteFile file = read(name);
+      PluginHelper.getRoutesLoader(camel)
+          .loadRoutes(ResourceHelper.fromString(file.name(), file.text()));
+      assertThat(camel.getRouteDefinitions()).hasSize(1);
+    }
   }
 
   @Test
