@@ -1,0 +1,5 @@
+-- A literal over several lines.
+INSERT INTO notes (text)
+VALUES ('first
+
+-- third')

@@ -1,0 +1,6 @@
+-- Leaves the transaction in other ways.
+SELECT dblink_exec('host', 'INSERT');
+SELECT pg_advisory_lock(1);
+DELETE FROM public.transactional_inbox
+WHERE consumer = :#consumer;
+DO $$ BEGIN NULL; END $$;
