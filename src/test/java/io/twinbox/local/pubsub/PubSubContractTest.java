@@ -277,6 +277,21 @@ abstract class PubSubContractTest {
   }
 
   @Test
+  void whatAClosedStreamHeldCanStillBeAcknowledged() {
+    createBoth();
+    RawStream stream = RawStream.open(client, subscription);
+    client.publish(topic, text("held"));
+    await().atMost(PATIENCE).until(() -> stream.received.size() == 1);
+    String ackId = stream.ackIdOf("held");
+    client.modifyAckDeadline(subscription, 1, ackId);
+    stream.cancel();
+
+    client.acknowledge(subscription, ackId);
+
+    staysEmpty();
+  }
+
+  @Test
   void twoStreamsShareABacklog() {
     createBoth();
     RawStream a =
