@@ -24,6 +24,10 @@ final class Errors {
     return Status.INVALID_ARGUMENT.withDescription(message).asRuntimeException();
   }
 
+  static StatusRuntimeException failedPrecondition(String message) {
+    return Status.FAILED_PRECONDITION.withDescription(message).asRuntimeException();
+  }
+
   /** For what the service has and this one has not: refused aloud rather than ignored. */
   static StatusRuntimeException unsupported(String what) {
     return Status.UNIMPLEMENTED

@@ -13,6 +13,16 @@ enum KnownEmulatorFault {
   ACCEPTS_OVER_LIMIT_MESSAGES(
       "it accepts messages that the service refuses: too large, too many or too long attributes,"
           + " reserved or empty keys"),
+  ACCEPTS_SETTINGS_OUT_OF_RANGE(
+      "it accepts ack deadlines and delivery attempts outside of the service's ranges"),
+  ACCEPTS_TWO_ORDERING_KEYS_IN_A_REQUEST("it accepts a publish request with two ordering keys"),
+  IGNORES_FLOW_CONTROL_OF_STREAMS(
+      "it sends a stream whatever there is, not the outstanding messages or bytes asked for"),
+  IGNORES_RETRY_POLICY("it delivers a nacked message at once in spite of a retry policy"),
+  REDELIVERS_ONE_MESSAGE_OF_A_KEY(
+      "it brings a nacked message of an ordering key again without the later ones of its key, which"
+          + " come when their own leases end"),
+  NEVER_ANSWERS_KEEPALIVE("it does not answer a client that asks whether the stream lives"),
   LOSES_MESSAGES_AFTER_A_SUBSCRIBER_STOPPED(
       "what is published after a subscriber stopped is never delivered to the next one");
 

@@ -26,7 +26,7 @@ public final class LocalPubSubMain {
         --publish-latency-ms N    answer each publish this many milliseconds later""";
 
   /** What is wrong with the arguments, for their author to read. */
-  private static final class BadArgument extends RuntimeException {
+  static final class BadArgument extends RuntimeException {
     BadArgument(String message) {
       super(message);
     }
@@ -42,15 +42,19 @@ public final class LocalPubSubMain {
   private LocalPubSubMain() {}
 
   public static void main(String[] arguments) throws InterruptedException {
-    LocalPubSubMain main = new LocalPubSubMain();
     try {
-      main.read(arguments);
+      parse(arguments).run();
     } catch (BadArgument bad) {
       System.err.println(bad.getMessage());
       System.err.println(USAGE);
       System.exit(USAGE_ERROR);
     }
-    main.run();
+  }
+
+  static LocalPubSubMain parse(String[] arguments) {
+    LocalPubSubMain main = new LocalPubSubMain();
+    main.read(arguments);
+    return main;
   }
 
   private void read(String[] arguments) {
@@ -121,9 +125,7 @@ public final class LocalPubSubMain {
       topics.forEach(pubSub::createTopic);
       subscriptions.forEach(pubSub::createSubscription);
     } catch (StatusRuntimeException refused) {
-      System.err.println(refused.getStatus().getDescription());
-      System.err.println(USAGE);
-      System.exit(USAGE_ERROR);
+      throw new BadArgument(refused.getStatus().getDescription());
     }
     pubSub.faults().redeliverAcknowledged(redeliverShare, seed);
     pubSub.faults().publishLatency(Duration.ofMillis(publishLatencyMillis));

@@ -6,8 +6,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /**
- * What the service refuses to publish, as INVALID_ARGUMENT for the whole request: a single bad
- * message fails its batch mates too.
+ * What the service refuses to publish, as INVALID_ARGUMENT (but for mixed ordering keys) for the
+ * whole request: a single bad message fails its batch mates too.
  *
  * <p>Figures: cloud.google.com/pubsub/quotas, "Resource limits". Sizes are in bytes of UTF-8; MB is
  * 1,000,000 bytes.
@@ -34,7 +34,8 @@ final class MessageLimits {
     for (PubsubMessage message : request.getMessagesList()) {
       check(message);
       if (!message.getOrderingKey().equals(firstKey)) {
-        throw Errors.invalid(
+        // Seen: FAILED_PRECONDITION, in github.com/yoshidan/google-cloud-rust/issues/226.
+        throw Errors.failedPrecondition(
             "In a single publish request, all messages must have no ordering key or they must all"
                 + " have the same ordering key.");
       }
