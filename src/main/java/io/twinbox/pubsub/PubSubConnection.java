@@ -1,5 +1,6 @@
 package io.twinbox.pubsub;
 
+import com.google.api.gax.batching.BatchingSettings;
 import com.google.api.gax.core.CredentialsProvider;
 import com.google.api.gax.core.NoCredentialsProvider;
 import com.google.api.gax.grpc.GrpcTransportChannel;
@@ -24,6 +25,8 @@ import org.springframework.beans.factory.DisposableBean;
  * because Camel's component opens a new one with every client and closes none.
  */
 class PubSubConnection implements DisposableBean {
+
+  private static final Duration ASK_TIMEOUT = Duration.ofSeconds(5);
 
   private final String emulatorHost;
   private final Duration publishTimeout;
@@ -76,6 +79,8 @@ class PubSubConnection implements DisposableBean {
       }
       settings
           .publishSettings()
+          // A claim is a batch already; the client would mix ordering keys, which Pub/Sub refuses.
+          .setBatchingSettings(BatchingSettings.newBuilder().setIsEnabled(false).build())
           .setRetryableCodes(
               StatusCode.Code.ABORTED,
               StatusCode.Code.CANCELLED,
@@ -92,6 +97,9 @@ class PubSubConnection implements DisposableBean {
                   .setMaxRpcTimeoutDuration(publishTimeout)
                   .setTotalTimeoutDuration(publishTimeout)
                   .build());
+      // Asked while polling: a Pub/Sub that does not answer must not hold up the poll for the
+      // client's ten minutes.
+      settings.listTopicSubscriptionsSettings().setSimpleTimeoutNoRetriesDuration(ASK_TIMEOUT);
       topics = TopicAdminClient.create(settings.build());
     }
     return topics;
