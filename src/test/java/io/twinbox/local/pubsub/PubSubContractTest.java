@@ -250,7 +250,8 @@ abstract class PubSubContractTest {
     RawStream first = RawStream.open(client, subscription);
     client.publish(topic, text("held"));
     await().atMost(PATIENCE).until(() -> first.received.size() == 1);
-    first.modifyAckDeadline(first.ackIdOf("held"), 1);
+    // Not over the stream: cancelling it may overtake what was last sent.
+    client.modifyAckDeadline(subscription, 1, first.ackIdOf("held"));
     first.cancel();
 
     RawStream next = RawStream.open(client, subscription);
@@ -292,6 +293,7 @@ abstract class PubSubContractTest {
   }
 
   @Test
+  @KnownEmulatorFault.Affects(KnownEmulatorFault.SHARES_A_BACKLOG_UNEVENLY)
   void twoStreamsShareABacklog() {
     createBoth();
     RawStream a =
