@@ -2,6 +2,7 @@ package io.twinbox.local;
 
 import java.math.BigDecimal;
 import java.math.RoundingMode;
+import java.nio.file.Path;
 import java.time.Instant;
 import java.time.LocalDate;
 import java.time.ZoneOffset;
@@ -25,6 +26,9 @@ import java.util.SplittableRandom;
 public final class InvoicesSample {
   public static final String DATASET = "billing";
   public static final String TABLE = "invoices";
+
+  /** The table's schema, seen from the project's folder. */
+  public static final Path SCHEMA = Path.of("topics", "invoices", "sample", "schema.json");
 
   /** How many rows the local run starts with. */
   public static final int DEFAULT_ROWS = 10_000;

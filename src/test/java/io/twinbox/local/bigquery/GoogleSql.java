@@ -11,7 +11,7 @@ import com.google.zetasql.LocalService.ExtractTableNamesFromStatementRequest;
 import com.google.zetasql.LocalService.TableContent;
 import com.google.zetasql.LocalService.TableData;
 import com.google.zetasql.SimpleCatalog;
-import com.google.zetasql.ZetaSQLBuiltinFunctionOptions;
+import com.google.zetasql.SimpleCatalogProtos.SimpleCatalogProto;
 import com.google.zetasql.ZetaSQLOptions.ErrorMessageMode;
 import com.google.zetasql.ZetaSQLOptions.LanguageFeature;
 import com.google.zetasql.ZetaSQLOptions.ParseLocationRecordType;
@@ -88,10 +88,14 @@ final class GoogleSql {
     return options;
   }
 
-  SimpleCatalog emptyCatalog() {
-    SimpleCatalog catalog = new SimpleCatalog("root");
-    catalog.addZetaSQLFunctionsAndTypes(new ZetaSQLBuiltinFunctionOptions(language));
-    return catalog;
+  /**
+   * The catalog as the service takes it, with the built-in functions named only by the options:
+   * {@code addZetaSQLFunctions} would fetch all their definitions for every query.
+   */
+  private SimpleCatalogProto serialise(SimpleCatalog catalog, FileDescriptorSetsBuilder files) {
+    SimpleCatalogProto.Builder proto = catalog.serialize(files).toBuilder();
+    proto.getBuiltinFunctionOptionsBuilder().setLanguageOptions(language.serialize());
+    return proto.build();
   }
 
   /** Every table path of the query, in order, without the names of its WITH clauses. */
@@ -118,7 +122,7 @@ final class GoogleSql {
         AnalyzeRequest.newBuilder()
             .setSqlStatement(query.text())
             .setOptions(options.serialize(files))
-            .setSimpleCatalog(catalog.serialize(files));
+            .setSimpleCatalog(serialise(catalog, files));
     request.getDescriptorPoolListBuilder().addDefinitionsBuilder().getBuiltinBuilder();
     try {
       return stub.analyze(request.build());
@@ -135,7 +139,7 @@ final class GoogleSql {
         EvaluateQueryRequest.newBuilder()
             .setSql(sql)
             .setOptions(options.serialize(files))
-            .setSimpleCatalog(catalog.serialize(files))
+            .setSimpleCatalog(serialise(catalog, files))
             .addAllParams(parameters.serialise());
     request.getDescriptorPoolListBuilder().addDefinitionsBuilder().getBuiltinBuilder();
     return request.build();

@@ -30,14 +30,7 @@ class InvoicesQueryTest {
   @BeforeAll
   static void start() {
     local = LocalBigQuery.start("twinbox-local");
-    local.createTable(
-        InvoicesSample.DATASET,
-        InvoicesSample.TABLE,
-        TOPIC.resolve("sample").resolve("schema.json"));
-    local.append(
-        InvoicesSample.DATASET,
-        InvoicesSample.TABLE,
-        InvoicesSample.rows(InvoicesSample.DEFAULT_ROWS));
+    local.addInvoices(InvoicesSample.DEFAULT_ROWS);
     client =
         BigQueryOptions.newBuilder()
             .setHost(local.url())

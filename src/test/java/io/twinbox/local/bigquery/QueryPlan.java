@@ -56,12 +56,12 @@ final class QueryPlan {
 
   QueryPlan(String sql, Parameters parameters, Catalog.Snapshot snapshot, String defaultDataset) {
     GoogleSql engine = GoogleSql.get();
-    query = new QueryText(sql);
+    query = new QueryText(sql, parameters.positional());
     AnalyzerOptions options = engine.analyzerOptions();
     parameters.declare(options);
 
     Map<String, Table.Snapshot> tables = new LinkedHashMap<>();
-    SimpleCatalog catalog = engine.emptyCatalog();
+    SimpleCatalog catalog = new SimpleCatalog("root");
     for (List<String> path : new LinkedHashSet<>(engine.tableNames(query))) {
       Table.Snapshot table = snapshot.resolve(path, defaultDataset);
       tables.put(table.dataset() + "." + table.name(), table);
@@ -81,7 +81,7 @@ final class QueryPlan {
     }
     rowByRow = references.size() == 1 && treatsRowsSingly(root, new HashMap<>(), withReferences);
 
-    SimpleCatalog flat = engine.emptyCatalog();
+    SimpleCatalog flat = new SimpleCatalog("root");
     inputs.forEach((name, input) -> flat.addSimpleTable(simpleTable(name, input.table())));
     evaluation = engine.evaluation(rename(references), options, flat, parameters);
   }
