@@ -76,4 +76,14 @@ class InvoicesQueryTest {
     assertThat(keys).hasSize(InvoicesSample.DEFAULT_ROWS);
     assertThat(sum).isEqualByComparingTo(InvoicesSample.sumOfTotals(InvoicesSample.DEFAULT_ROWS));
   }
+
+  @Test
+  void theWatermarkIsInclusiveToTheMicrosecond() throws Exception {
+    FieldValueList latest =
+        Clients.row(
+            client, "SELECT MAX(updated_at) AS latest, COUNT(*) AS n FROM billing.invoices");
+    long micros = latest.get("latest").getTimestampValue();
+    assertThat(since(QueryParameterValue.timestamp(micros).getValue()).getTotalRows()).isPositive();
+    assertThat(since(QueryParameterValue.timestamp(micros + 1).getValue()).getTotalRows()).isZero();
+  }
 }

@@ -69,6 +69,9 @@ final class QueryPlan {
     }
     AnalyzeResponse response = engine.analyze(query, options, catalog);
     ResolvedQueryStmtProto statement = response.getResolvedStatement().getResolvedQueryStmtNode();
+    if (statement.getIsValueTable()) {
+      throw Unsupported.VALUE_TABLE.error();
+    }
     readColumns(statement);
 
     List<Reference> references = new ArrayList<>();

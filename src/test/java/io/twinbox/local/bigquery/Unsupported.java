@@ -23,6 +23,8 @@ enum Unsupported {
   JOB_TYPE("load, copy and extract jobs"),
   /** The old dialect. */
   LEGACY_SQL("legacy SQL; set useLegacySql to false"),
+  /** SELECT AS STRUCT and SELECT AS VALUE as the outermost query. */
+  VALUE_TABLE("SELECT AS STRUCT or AS VALUE as the outermost query"),
   /** FOR SYSTEM_TIME AS OF. */
   TIME_TRAVEL("FOR SYSTEM_TIME AS OF"),
   /** tabledata.list and jobs.getQueryResults with a part of the columns. */
