@@ -35,7 +35,8 @@ class InvoicesSampleTest {
       for (String row : InvoicesSample.rows(InvoicesSample.DEFAULT_ROWS)) {
         digest.update(row.getBytes(StandardCharsets.UTF_8));
       }
-      assertThat(HexFormat.of().formatHex(digest.digest())).isEqualTo("ef704787db1d9581b80514c081c66f6a68df56e6c31e15b6a5e449746abe2341");
+      assertThat(HexFormat.of().formatHex(digest.digest()))
+          .isEqualTo("ef704787db1d9581b80514c081c66f6a68df56e6c31e15b6a5e449746abe2341");
     } finally {
       Locale.setDefault(locale);
       TimeZone.setDefault(zone);

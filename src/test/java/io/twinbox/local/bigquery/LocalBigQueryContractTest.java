@@ -313,6 +313,24 @@ class LocalBigQueryContractTest {
   }
 
   @Test
+  void aBigResultCanBeOrderedByItsColumns() {
+    List<FieldValueList> rows =
+        rows(client, "SELECT MOD(id, 7) AS day, id, payload FROM shop.big ORDER BY day DESC, id");
+    assertThat(rows).hasSize(BIG_ROWS);
+    for (int i = 1; i < rows.size(); i++) {
+      long day = rows.get(i - 1).get("day").getLongValue() - rows.get(i).get("day").getLongValue();
+      assertThat(day).isNotNegative();
+      if (day == 0) {
+        assertThat(rows.get(i).get("id").getLongValue())
+            .isGreaterThan(rows.get(i - 1).get("id").getLongValue());
+      }
+    }
+    assertThat(rows(client, "SELECT id, payload FROM shop.big ORDER BY id DESC LIMIT 3"))
+        .extracting(r -> r.get("id").getLongValue())
+        .containsExactly(BIG_ROWS - 1L, BIG_ROWS - 2L, BIG_ROWS - 3L);
+  }
+
+  @Test
   void aLimitIsTheLimitOfTheWholeTable() {
     assertThat(rows(client, "SELECT payload FROM shop.big LIMIT 1501")).hasSize(1_501);
   }

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /** One query job: accepted, running, done with rows or with an error. */
 final class QueryJob {
@@ -107,7 +108,7 @@ final class QueryJob {
   private void pauseUntil(long end) {
     while (System.currentTimeMillis() < end) {
       stopIfAsked();
-      java.util.concurrent.locks.LockSupport.parkNanos(5_000_000);
+      LockSupport.parkNanos(5_000_000);
     }
   }
 

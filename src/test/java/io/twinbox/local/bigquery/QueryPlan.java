@@ -5,6 +5,7 @@ import com.google.zetasql.AnalyzerOptions;
 import com.google.zetasql.AnyResolvedScanProto;
 import com.google.zetasql.LocalService.AnalyzeResponse;
 import com.google.zetasql.LocalService.EvaluateQueryRequest;
+import com.google.zetasql.LocalService.TableData;
 import com.google.zetasql.ParseLocationRangeProto;
 import com.google.zetasql.ResolvedLimitOffsetScanProto;
 import com.google.zetasql.ResolvedOutputColumnProto;
@@ -33,10 +34,11 @@ import java.util.TreeSet;
  * time.
  *
  * <p>A query that looks at each row of a single table by itself (projection, filter, correlated
- * UNNEST, a LIMIT at its end) gives the same rows whether it sees the table whole or in parts, so
- * it is evaluated part by part, in the table's order. LIMIT/OFFSET pages over any query would not
- * help (the input is what is capped), and ranges of a key would need a key. Every other query sees
- * its tables whole, with the columns that it does not read left empty.
+ * UNNEST, an ORDER BY of result columns and a LIMIT at its end) gives the same rows whether it sees
+ * the table whole or in parts, so it is evaluated part by part, in the table's order. LIMIT/OFFSET
+ * pages over any query would not help (the input is what is capped), and ranges of a key would need
+ * a key. Every other query sees its tables whole, with the columns that it does not read left
+ * empty.
  *
  * <p>One difference remains: CURRENT_TIMESTAMP moves by milliseconds from part to part.
  */
@@ -53,6 +55,7 @@ final class QueryPlan {
   private final EvaluateQueryRequest evaluation;
   private final boolean rowByRow;
   private long limit = Long.MAX_VALUE;
+  private Comparator<TableData.Row> order;
 
   QueryPlan(String sql, Parameters parameters, Catalog.Snapshot snapshot, String defaultDataset) {
     GoogleSql engine = GoogleSql.get();
@@ -82,6 +85,12 @@ final class QueryPlan {
       limit = literalLimit(root.getResolvedLimitOffsetScanNode());
       root = limit < 0 ? root : root.getResolvedLimitOffsetScanNode().getInputScan();
     }
+    if (root.hasResolvedOrderByScanNode()) {
+      order =
+          RowOrder.of(
+              root.getResolvedOrderByScanNode(), statement.getOutputColumnListList(), columns);
+      root = order == null ? root : root.getResolvedOrderByScanNode().getInputScan();
+    }
     rowByRow = references.size() == 1 && treatsRowsSingly(root, new HashMap<>(), withReferences);
 
     SimpleCatalog flat = new SimpleCatalog("root");
@@ -107,6 +116,11 @@ final class QueryPlan {
 
   boolean rowByRow() {
     return rowByRow;
+  }
+
+  /** The order of a row-by-row query's rows; null for any. */
+  Comparator<TableData.Row> order() {
+    return order;
   }
 
   /** The most rows of a row-by-row query. */
