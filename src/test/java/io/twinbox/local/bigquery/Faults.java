@@ -101,7 +101,7 @@ public final class Faults {
     latency = perCall;
   }
 
-  /** Every query runs at least this long. */
+  /** Every query runs at least this long, or until the faults are cleared. */
   public void queryDuration(Duration atLeast) {
     queryDuration = atLeast;
   }

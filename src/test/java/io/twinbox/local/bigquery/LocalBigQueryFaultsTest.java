@@ -14,6 +14,11 @@ import com.google.cloud.bigquery.QueryJobConfiguration;
 import com.google.cloud.bigquery.TableResult;
 import io.twinbox.local.bigquery.Faults.Call;
 import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -90,6 +95,26 @@ class LocalBigQueryFaultsTest {
         .isInstanceOf(BigQueryException.class)
         .hasRootCauseInstanceOf(IOException.class);
     assertThat(Clients.pageSizes(first)).containsExactly(4, 4, 2);
+  }
+
+  @Test
+  void aJobWhoseAnswerWasCutExistsAllTheSame() throws Exception {
+    local.faults().cutConnection(Call.INSERT_JOB, 1);
+    JobId id = JobId.of("answer-lost");
+    assertThatThrownBy(() -> once.create(JobInfo.of(id, TEN)))
+        .hasRootCauseInstanceOf(IOException.class);
+    assertThat(once.getJob(id).getQueryResults().getTotalRows()).isEqualTo(10);
+  }
+
+  @Test
+  void oneRequestIdRunsOneQueryHoweverOftenItIsSent() throws Exception {
+    HttpRequest request =
+        HttpRequest.newBuilder(URI.create(local.url() + "/bigquery/v2/projects/my-project/queries"))
+            .POST(BodyPublishers.ofString("{\"query\":\"SELECT 1\",\"requestId\":\"r1\"}"))
+            .build();
+    HttpClient http = HttpClient.newHttpClient();
+    String first = http.send(request, BodyHandlers.ofString()).body();
+    assertThat(http.send(request, BodyHandlers.ofString()).body()).isEqualTo(first);
   }
 
   @Test

@@ -240,10 +240,11 @@ class LocalBigQueryJobsTest {
 
   @Test
   void appendedRowsAreSeenByTheNextQueryAndNotByARunningOne() throws Exception {
-    local.faults().queryDuration(Duration.ofMillis(300));
+    local.faults().queryDuration(Duration.ofMinutes(1));
     Job running = client.create(JobInfo.of(query("SELECT id FROM shop.orders")));
     local.append("shop", "orders", List.of("{\"id\":3}"));
     assertThat(running.isDone()).isFalse();
+    local.faults().clear();
     assertThat(running.getQueryResults().getTotalRows()).isEqualTo(2);
     assertThat(rows(client, "SELECT id FROM shop.orders")).hasSize(3);
   }

@@ -139,8 +139,11 @@ final class QueryPlan {
     return bytes;
   }
 
-  /** BigQuery bills whole mebibytes, and at least ten for each table. */
+  /** BigQuery bills whole mebibytes, and at least ten for each table; reading nothing is free. */
   long bytesBilled() {
+    if (bytesProcessed() == 0) {
+      return 0;
+    }
     long mebibyte = 1024 * 1024;
     long rounded = (bytesProcessed() + mebibyte - 1) / mebibyte * mebibyte;
     return Math.max(rounded, inputs.size() * 10 * mebibyte);
