@@ -1,5 +1,7 @@
 package io.twinbox.sql;
 
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -23,6 +25,18 @@ abstract class DatabaseSpec {
   @BeforeEach
   void emptyTables() {
     db.reset();
+  }
+
+  /** Waits inside a transaction that a test holds open. */
+  static void await(CountDownLatch latch) {
+    try {
+      if (!latch.await(30, TimeUnit.SECONDS)) {
+        throw new IllegalStateException("The test did not go on");
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException(e);
+    }
   }
 
   @AfterAll

@@ -26,4 +26,76 @@ abstract class SqlSuite {
       return SqlSuite.this.server();
     }
   }
+
+  @Nested
+  class OutboxPut extends OutboxPutSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
+
+  @Nested
+  class Claims extends ClaimSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
+
+  @Nested
+  class OrderedClaims extends ClaimOrderedSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
+
+  @Nested
+  class Settlements extends SettleSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
+
+  @Nested
+  class Chunks extends QueueEventsSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
+
+  @Nested
+  class Watermarks extends WatermarkSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
+
+  @Nested
+  class Inbox extends InboxSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
+
+  @Nested
+  class Maintenance extends MaintainSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
+
+  @Nested
+  class Migrations extends MigrationSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
 }

@@ -237,6 +237,22 @@ final class TestDatabase implements AutoCloseable {
                     > 0);
   }
 
+  /** Waits until a session that last ran such a statement is in such a state. */
+  void awaitSession(String statement, String state) {
+    Awaitility.await()
+        .atMost(Duration.ofSeconds(20))
+        .pollInterval(Duration.ofMillis(10))
+        .until(
+            () ->
+                jdbc.queryForObject(
+                        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                            + " AND pid <> pg_backend_pid() AND query LIKE ? AND state = ?",
+                        Long.class,
+                        "%" + statement + "%",
+                        state)
+                    > 0);
+  }
+
   long count(String table) {
     return jdbc.queryForObject("SELECT count(*) FROM " + table, Long.class);
   }
