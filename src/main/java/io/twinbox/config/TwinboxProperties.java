@@ -35,7 +35,9 @@ public record TwinboxProperties(
   public record Dispatch(
       @Min(1) @Max(5000) int batchRows,
       @Min(1) long batchBytes,
+      @Min(1) @Max(16) int publishers,
       @NotNull Duration pollInterval,
+      @Min(2) int idleFactor,
       @NotNull Duration lease,
       @NotNull Duration publishTimeout,
       @Min(1) int maxAttempts,
