@@ -54,7 +54,8 @@ public record TwinboxProperties(
       @NotNull Duration maxLease,
       @Min(1) int maxAttempts,
       @NotNull Duration shutdownTimeout,
-      @NotNull Duration lockTimeout) {}
+      @NotNull Duration lockTimeout,
+      @NotNull Duration watchInterval) {}
 
   /** Settings of the extraction from BigQuery. */
   public record Produce(

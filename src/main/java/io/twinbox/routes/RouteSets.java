@@ -1,5 +1,6 @@
 package io.twinbox.routes;
 
+import io.twinbox.config.StartupCheck;
 import io.twinbox.config.StartupException;
 import io.twinbox.config.TwinboxProperties;
 import java.io.IOException;
@@ -33,10 +34,12 @@ class RouteSets implements CamelContextConfiguration {
 
   private final TwinboxProperties properties;
   private final Environment environment;
+  private final List<StartupCheck> checks;
 
-  RouteSets(TwinboxProperties properties, Environment environment) {
+  RouteSets(TwinboxProperties properties, Environment environment, List<StartupCheck> checks) {
     this.properties = properties;
     this.environment = environment;
+    this.checks = checks;
   }
 
   @Override
@@ -54,6 +57,7 @@ class RouteSets implements CamelContextConfiguration {
     if (!findings.isEmpty()) {
       throw new InvalidRoutesException(findings);
     }
+    checks.stream().filter(check -> sets.contains(check.routeSet())).forEach(StartupCheck::check);
     for (RouteFile file : files) {
       load(camelContext, file);
     }
