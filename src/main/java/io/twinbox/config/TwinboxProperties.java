@@ -9,7 +9,9 @@ import jakarta.validation.constraints.Pattern;
 import jakarta.validation.constraints.PositiveOrZero;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.validation.annotation.Validated;
 
@@ -30,6 +32,15 @@ public record TwinboxProperties(
     @Valid @NotNull Consume consume,
     @Valid @NotNull Produce produce,
     @Valid @NotNull Maintain maintain) {
+
+  /** The route sets that this process runs, in the order given, each once. */
+  public Set<String> routeSets() {
+    Set<String> sets = new LinkedHashSet<>();
+    if (routes != null) {
+      routes.stream().map(String::strip).filter(set -> !set.isEmpty()).forEach(sets::add);
+    }
+    return sets;
+  }
 
   /** Settings of the outbox's publishing side. */
   public record Dispatch(
@@ -75,7 +86,7 @@ public record TwinboxProperties(
 
     /** Whether a cron expression is set; without one produce runs once. */
     public boolean scheduled() {
-      return !schedule.equals("-");
+      return !schedule.strip().equals("-");
     }
   }
 
