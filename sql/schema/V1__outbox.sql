@@ -217,6 +217,8 @@ CREATE TABLE pubsub_outbox_due (
   locked_at     timestamptz,
   attempts      int NOT NULL DEFAULT 0,
   claims        int NOT NULL DEFAULT 0,
+  solo          boolean NOT NULL DEFAULT false,
+  crashes       int NOT NULL DEFAULT 0,
   last_error    text,
   dead_at       timestamptz,
   CONSTRAINT pubsub_outbox_due_pkey PRIMARY KEY (seq),
@@ -244,6 +246,11 @@ COMMENT ON COLUMN pubsub_outbox_due.claim_token IS
   'New with every claim. Settling statements carry it: a pod that lost its lease changes nothing of the new owner''s.';
 COMMENT ON COLUMN pubsub_outbox_due.attempts IS
   'Failures that were this message''s own fault. Trouble of the destination or of the network is not counted.';
+
+COMMENT ON COLUMN pubsub_outbox_due.solo IS
+  'Whether the row was claimed alone because the claim before had ended without an outcome.';
+COMMENT ON COLUMN pubsub_outbox_due.crashes IS
+  'How many claims that the row had to itself have ended without an outcome, one after the other.';
 
 -- next_retry_at changes with every claim, so claims are never HOT here; it was measured flat all the same (claim by
 -- due time reads due rows only), and an index without it reads every waiting row.

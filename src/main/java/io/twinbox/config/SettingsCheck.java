@@ -269,9 +269,10 @@ public final class SettingsCheck {
 
   private void checkDispatch(Set<String> sets) {
     var dispatch = properties.dispatch();
-    if (sets.contains("dispatch") && dispatch.publishTimeout().compareTo(dispatch.lease()) >= 0) {
+    if (sets.contains("dispatch")
+        && dispatch.publishTimeout().multipliedBy(2).compareTo(dispatch.lease()) > 0) {
       throw new StartupException(
-          "TWINBOX_DISPATCH_PUBLISH_TIMEOUT (%s) is not shorter than TWINBOX_DISPATCH_LEASE (%s): another pod would claim rows that are still being published."
+          "TWINBOX_DISPATCH_PUBLISH_TIMEOUT (%s) is more than half of TWINBOX_DISPATCH_LEASE (%s): a claim that waits for a publisher would have to be given up, and another pod would claim rows that are still being published."
               .formatted(
                   environment.getProperty("twinbox.dispatch.publish-timeout"),
                   environment.getProperty("twinbox.dispatch.lease")),
@@ -310,6 +311,16 @@ public final class SettingsCheck {
               .formatted(
                   String.join(", ", sets.stream().filter(s -> !s.equals("produce")).toList())),
           "Set TWINBOX_PRODUCE_SCHEDULE to a cron expression, or run produce as a process of its own.");
+    }
+    String lookback = properties.produce().lookback();
+    if (properties.produce().watermarkType().equals("INT64")
+        && lookback != null
+        && !lookback.isBlank()
+        && !lookback.strip().matches("[0-9]+")) {
+      throw new StartupException(
+          "TWINBOX_PRODUCE_LOOKBACK is '%s'; an INT64 watermark goes back by a number."
+              .formatted(lookback),
+          "Write a whole number, 0 for none.");
     }
     if (properties.produce().scheduled() && !CronExpression.isValidExpression(schedule)) {
       throw new StartupException(

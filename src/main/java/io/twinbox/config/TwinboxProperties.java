@@ -52,6 +52,7 @@ public record TwinboxProperties(
       @NotNull Duration lease,
       @NotNull Duration publishTimeout,
       @Min(1) int maxAttempts,
+      @Min(2) int maxCrashes,
       @NotNull Duration backoffBase,
       @NotNull Duration backoffCap,
       boolean requireSubscription,

@@ -47,7 +47,7 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
         new GooglePubsubEndpoint(uri, this) {
           @Override
           public Producer createProducer() throws IOException {
-            return new BatchProducer(this, new BatchPublisher(connection.topics()));
+            return new BatchProducer(this, connection.topics(), connection.publishTimeout());
           }
         };
     endpoint.setProjectId(parts[0]);

@@ -241,7 +241,6 @@ class ConsumePromisesTest extends PromiseTest {
   void handlerThatWouldBreakThePromiseIsRefusedAtStart() throws IOException {
     topicFile("handle.camel.yaml", POSTING_HANDLER.replace("uri: sql", "uri: seda"));
     assertThatThrownBy(() -> start("consume"))
-        .rootCause()
         .hasMessageContaining("handle.camel.yaml:")
         .hasMessageContaining("orders-post");
   }

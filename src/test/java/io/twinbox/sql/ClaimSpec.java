@@ -136,7 +136,7 @@ abstract class ClaimSpec extends DatabaseSpec {
 
   @Test
   void lostRowsComeBackWhenTheLeaseEnds() {
-    List<Long> seqs = outbox.emit(2);
+    List<Long> seqs = outbox.emit(1);
     Claim lost = outbox.claim(500);
     outbox.endLeases();
     assertThat(outbox.state(seqs.get(0))).isEqualTo("due");

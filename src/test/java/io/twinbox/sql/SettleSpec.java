@@ -161,7 +161,8 @@ abstract class SettleSpec extends DatabaseSpec {
     List<Long> seqs = outbox.emit(3);
     Claim lost = outbox.claim(500);
     outbox.endLeases();
-    Claim owner = outbox.claim(500);
+    // Rows without an outcome are claimed one by one.
+    List<Claim> owners = List.of(outbox.claim(500), outbox.claim(500), outbox.claim(500));
     List<Map<String, Object>> before = db.jdbc.queryForList("SELECT * FROM pubsub_outbox_due");
 
     Map<String, Object> counts =
@@ -174,7 +175,8 @@ abstract class SettleSpec extends DatabaseSpec {
 
     assertThat(counts.values()).allMatch(count -> count.equals(0L));
     assertThat(db.jdbc.queryForList("SELECT * FROM pubsub_outbox_due")).isEqualTo(before);
-    assertThat(outbox.publishAll(owner)).containsEntry("published", 3L);
+    assertThat(owners)
+        .allSatisfy(owner -> assertThat(outbox.publishAll(owner)).containsEntry("published", 1L));
   }
 
   @Test

@@ -52,6 +52,14 @@ abstract class SqlSuite {
   }
 
   @Nested
+  class Quarantine extends QuarantineSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
+
+  @Nested
   class Settlements extends SettleSpec {
     @Override
     PostgresServer server() {
