@@ -30,21 +30,26 @@ locked AS MATERIALIZED (
   LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
   FOR UPDATE OF d SKIP LOCKED
 ),
--- From the head on, up to the first row that is not due: rows behind it must not overtake it.
+-- From the head on, up to the first row that is not due: rows behind it must not overtake it. The two limits that look
+-- superfluous are numbers that the planner knows; without them it expects all rows of the keys, and reads the tables whole.
 run AS MATERIALIZED (
   SELECT r.tid, l.n, r.seq, r.payload_bytes
   FROM locked AS l
   CROSS JOIN LATERAL (
     SELECT f.tid, f.seq, f.payload_bytes, bool_and(f.due) OVER (ORDER BY f.seq) AS unbroken
     FROM (
-      SELECT ctid AS tid, seq, payload_bytes, next_retry_at <= now() AND dead_at IS NULL AS due
-      FROM pubsub_outbox_due
-      WHERE topic_name = :#${properties:topic.name}
-        AND ordering_key = l.ordering_key
-        AND seq >= l.seq
-      ORDER BY seq
+      SELECT k.tid, k.seq, k.payload_bytes, k.due
+      FROM (
+        SELECT ctid AS tid, seq, payload_bytes, next_retry_at <= now() AND dead_at IS NULL AS due
+        FROM pubsub_outbox_due
+        WHERE topic_name = :#${properties:topic.name}
+          AND ordering_key = l.ordering_key
+          AND seq >= l.seq
+        ORDER BY topic_name, ordering_key, seq
+        LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)) AS k
       LIMIT greatest(1, CAST(:#${exchangeProperty.claimLimit} AS int) / (SELECT greatest(count(*), 1) FROM locked))) AS f) AS r
   WHERE r.unbroken
+  LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
 ),
 -- Ordered by key and seq, the bytes that fit are a prefix of each key's run.
 fitting AS MATERIALIZED (

@@ -98,4 +98,12 @@ abstract class SqlSuite {
       return SqlSuite.this.server();
     }
   }
+
+  @Nested
+  class Plans extends PlanSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
 }

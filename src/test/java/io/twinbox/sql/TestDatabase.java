@@ -32,6 +32,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.core.namedparam.NamedParameterJdbcTemplate;
 import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
+import org.springframework.util.PropertyPlaceholderHelper;
 
 /**
  * A database with Twinbox's schema, and Camel's own {@code sql} component to run the statement
@@ -43,6 +44,9 @@ final class TestDatabase implements AutoCloseable {
   static final String TOPIC = "invoices";
   static final String SOURCE = "billing";
   static final String CONSUMER = "ledger";
+
+  private static final PropertyPlaceholderHelper PRODUCTION_OPTIONS =
+      new PropertyPlaceholderHelper("${", "}");
 
   private final HikariDataSource dataSource = new HikariDataSource();
   private final ExecutorService threads = Executors.newCachedThreadPool();
@@ -61,13 +65,21 @@ final class TestDatabase implements AutoCloseable {
     dataSource.setPassword(PostgresServer.PASSWORD);
     dataSource.setMaximumPoolSize(10);
     dataSource.setMinimumIdle(1);
-    flyway(dataSource).migrate();
     try {
       defaults =
           PropertiesLoaderUtils.loadProperties(new ClassPathResource("application.properties"));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+    dataSource.addDataSourceProperty(
+        "options",
+        PRODUCTION_OPTIONS
+            .replacePlaceholders(
+                defaults.getProperty("spring.datasource.hikari.data-source-properties.options"),
+                defaults)
+            // A test that waits for its own lock must fail by its own time-out.
+            .replaceFirst("-c lock_timeout=\\S+", "-c lock_timeout=60s"));
+    flyway(dataSource).migrate();
     reset();
     camel.getPropertiesComponent().addPropertiesSource(new Settings());
     SqlComponent sql = new SqlComponent();
