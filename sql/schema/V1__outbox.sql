@@ -154,6 +154,7 @@ CREATE FUNCTION outbox_attributes_fault(attributes text)
 RETURNS text
 LANGUAGE plpgsql
 IMMUTABLE
+STRICT
 PARALLEL SAFE
 AS $$
 -- PostgreSQL takes less for JSON than other readers do: no escaped NUL, no half of a surrogate pair, no 1e999999.
