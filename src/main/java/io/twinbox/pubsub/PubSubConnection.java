@@ -25,6 +25,8 @@ import org.springframework.beans.factory.DisposableBean;
  */
 class PubSubConnection implements DisposableBean {
 
+  private static final Duration ASK_TIMEOUT = Duration.ofSeconds(5);
+
   private final String emulatorHost;
   private final Duration publishTimeout;
   private ManagedChannel emulatorChannel;
@@ -92,6 +94,9 @@ class PubSubConnection implements DisposableBean {
                   .setMaxRpcTimeoutDuration(publishTimeout)
                   .setTotalTimeoutDuration(publishTimeout)
                   .build());
+      // Asked before a claim: while Pub/Sub is away, a poll and a stopping pod wait no longer than
+      // this.
+      settings.listTopicSubscriptionsSettings().setSimpleTimeoutNoRetriesDuration(ASK_TIMEOUT);
       topics = TopicAdminClient.create(settings.build());
     }
     return topics;
