@@ -8,5 +8,7 @@ WHERE seq IN (
     AND p.completed_at < now() - CAST(:#${properties:twinbox.maintain.payload-retention} AS interval)
     -- A republished event is queued again and still needs its payload.
     AND NOT EXISTS (SELECT FROM pubsub_outbox_due AS d WHERE d.seq = o.seq)
-  ORDER BY o.seq
-  LIMIT CAST(:#${properties:twinbox.maintain.batch-size} AS int))
+  ORDER BY o.created_at
+  LIMIT CAST(:#${properties:twinbox.maintain.batch-size} AS int)
+  -- Whoever queues an event again holds its row until then.
+  FOR UPDATE OF o SKIP LOCKED)

@@ -46,7 +46,9 @@ public record TwinboxProperties(
   public record Dispatch(
       @Min(1) @Max(5000) int batchRows,
       @Min(1) long batchBytes,
+      @Min(1) @Max(16) int publishers,
       @NotNull Duration pollInterval,
+      @Min(2) int idleFactor,
       @NotNull Duration lease,
       @NotNull Duration publishTimeout,
       @Min(1) int maxAttempts,
@@ -63,7 +65,8 @@ public record TwinboxProperties(
       @NotNull Duration maxLease,
       @Min(1) int maxAttempts,
       @NotNull Duration shutdownTimeout,
-      @NotNull Duration lockTimeout) {}
+      @NotNull Duration lockTimeout,
+      @NotNull Duration watchInterval) {}
 
   /** Settings of the extraction from BigQuery. */
   public record Produce(

@@ -1,6 +1,7 @@
 package io.twinbox.outbox;
 
 import io.twinbox.pubsub.PublishOutcome;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.springframework.stereotype.Component;
@@ -32,6 +33,11 @@ public class OutboxSettlement {
       errors[i] = storable(outcome.error());
     }
     return Map.of("seqs", seqs, "kinds", kinds, "messageIds", messageIds, "errors", errors);
+  }
+
+  /** One outcome per row, for rows that were not given to Pub/Sub at all. */
+  public List<PublishOutcome> releaseAll(List<Map<String, Object>> rows) {
+    return Collections.nCopies(rows.size(), PublishOutcome.released(null));
   }
 
   private static String storable(String error) {

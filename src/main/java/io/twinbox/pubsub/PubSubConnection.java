@@ -1,5 +1,6 @@
 package io.twinbox.pubsub;
 
+import com.google.api.gax.batching.BatchingSettings;
 import com.google.api.gax.core.CredentialsProvider;
 import com.google.api.gax.core.NoCredentialsProvider;
 import com.google.api.gax.grpc.GrpcTransportChannel;
@@ -78,6 +79,8 @@ class PubSubConnection implements DisposableBean {
       }
       settings
           .publishSettings()
+          // A claim is a batch already; the client would mix ordering keys, which Pub/Sub refuses.
+          .setBatchingSettings(BatchingSettings.newBuilder().setIsEnabled(false).build())
           .setRetryableCodes(
               StatusCode.Code.ABORTED,
               StatusCode.Code.CANCELLED,
@@ -94,8 +97,8 @@ class PubSubConnection implements DisposableBean {
                   .setMaxRpcTimeoutDuration(publishTimeout)
                   .setTotalTimeoutDuration(publishTimeout)
                   .build());
-      // Asked before a claim: while Pub/Sub is away, a poll and a stopping pod wait no longer than
-      // this.
+      // Asked while polling: a Pub/Sub that does not answer must not hold up the poll for the
+      // client's ten minutes.
       settings.listTopicSubscriptionsSettings().setSimpleTimeoutNoRetriesDuration(ASK_TIMEOUT);
       topics = TopicAdminClient.create(settings.build());
     }

@@ -27,7 +27,8 @@ public record PublishOutcome(Kind kind, String messageId, String error) {
     return new PublishOutcome(Kind.REFUSED, null, error);
   }
 
-  static PublishOutcome released(String error) {
+  /** Not published, through no fault of the message; error is null when it was not sent. */
+  public static PublishOutcome released(String error) {
     return new PublishOutcome(Kind.RELEASED, null, error);
   }
 }

@@ -1,7 +1,11 @@
 package io.twinbox.routes;
 
 import io.twinbox.config.Causes;
+import io.twinbox.config.StartupCheck;
 import io.twinbox.config.StartupException;
+import io.twinbox.config.TwinboxProperties;
+import java.util.List;
+import java.util.Set;
 import org.apache.camel.CamelContext;
 import org.apache.camel.spring.boot.CamelContextConfiguration;
 import org.apache.camel.support.PluginHelper;
@@ -14,12 +18,19 @@ class RouteSets implements CamelContextConfiguration {
 
   private final RouteFiles routeFiles;
 
-  RouteSets(RouteFiles routeFiles) {
+  private final TwinboxProperties properties;
+  private final List<StartupCheck> checks;
+
+  RouteSets(RouteFiles routeFiles, TwinboxProperties properties, List<StartupCheck> checks) {
     this.routeFiles = routeFiles;
+    this.properties = properties;
+    this.checks = checks;
   }
 
   @Override
   public void beforeApplicationStart(CamelContext camelContext) {
+    Set<String> sets = properties.routeSets();
+    checks.stream().filter(check -> sets.contains(check.routeSet())).forEach(StartupCheck::check);
     for (RouteFile file : routeFiles.files()) {
       load(camelContext, file);
     }

@@ -2,6 +2,7 @@ package io.twinbox.local;
 
 import java.math.BigDecimal;
 import java.math.RoundingMode;
+import java.nio.file.Path;
 import java.time.Instant;
 import java.time.LocalDate;
 import java.time.ZoneOffset;
@@ -26,6 +27,9 @@ public final class InvoicesSample {
   public static final String DATASET = "billing";
   public static final String TABLE = "invoices";
 
+  /** The table's schema, seen from the project's folder. */
+  public static final Path SCHEMA = Path.of("topics", "invoices", "sample", "schema.json");
+
   /** How many rows the local run starts with. */
   public static final int DEFAULT_ROWS = 10_000;
 
@@ -37,6 +41,11 @@ public final class InvoicesSample {
 
   /** Fills the window with the default rows; more rows fall between these. */
   private static final long BLOCK_STEP_MICROS = 12_441_600_000L + 7_919_331L;
+
+  /** One invoice has amounts of more digits than a double keeps. */
+  private static final long HUGE_INVOICE = 2_222;
+
+  private static final BigDecimal HUGE_PRICE = new BigDecimal("90071992547409.93");
 
   private static final long EVENT_STEP_MICROS = 1_000_000_000L;
 
@@ -69,6 +78,11 @@ public final class InvoicesSample {
     "Wartung (Std.)",
     "Toner \"XL\" black",
     "緑茶 100 g"
+  };
+
+  /** What an article costs about, in ten-thousandths of a euro. */
+  private static final long[] PRICES = {
+    49_900, 185_000, 375, 99_000, 390_000, 950_000, 749_000, 72_500
   };
 
   private static final String[] NOTES = {
@@ -136,7 +150,11 @@ public final class InvoicesSample {
       for (int i = 0; i < count; i++) {
         int article = random.nextInt(ARTICLES.length);
         int quantity = 1 + random.nextInt(40);
-        BigDecimal price = price(random, number);
+        BigDecimal price = price(random, article);
+        if (number == HUGE_INVOICE) {
+          quantity = 1;
+          price = HUGE_PRICE;
+        }
         items.add(
             new LineItem(
                 String.format(Locale.ROOT, "SKU-%04d", 1000 + article * 37),
@@ -147,14 +165,12 @@ public final class InvoicesSample {
       return new Invoice(number, random, items);
     }
 
-    private static BigDecimal price(SplittableRandom random, long number) {
-      int kind = random.nextInt(10);
-      long cents = 1 + random.nextInt(49_999);
-      if (number % 1_009 == 500) {
-        // More digits than a double has.
-        return BigDecimal.valueOf(9_007_199_254_740_993L + cents, 2);
-      }
-      return kind == 0 ? BigDecimal.valueOf(cents, 4) : BigDecimal.valueOf(cents, 2);
+    /** Within a tenth of the list price; to the cent, and finer for what costs less than that. */
+    private static BigDecimal price(SplittableRandom random, int article) {
+      long price = PRICES[article] * (90 + random.nextInt(21)) / 100;
+      return PRICES[article] < 10_000
+          ? BigDecimal.valueOf(price, 4)
+          : BigDecimal.valueOf(price / 100, 2);
     }
 
     BigDecimal net() {

@@ -71,6 +71,7 @@ final class ApiError extends RuntimeException {
       case 404 -> "NOT_FOUND";
       case 409 -> "ALREADY_EXISTS";
       case 429 -> "RESOURCE_EXHAUSTED";
+      case 499 -> "CANCELLED";
       case 501 -> "UNIMPLEMENTED";
       case 503 -> "UNAVAILABLE";
       default -> status >= 500 ? "INTERNAL" : "UNKNOWN";

@@ -32,27 +32,43 @@ final class Evaluator {
   private static void runInParts(QueryPlan plan, QueryRows result, Runnable between) {
     Map.Entry<String, QueryPlan.Input> only = plan.inputs().entrySet().iterator().next();
     Table.Snapshot table = only.getValue().table();
+    List<TableData.Row> sorted = new ArrayList<>();
+    for (List<RowFile.Chunk> part : parts(table.chunks())) {
+      if (result.count() >= plan.limit()) {
+        break;
+      }
+      between.run();
+      TableData rows = evaluate(plan, Map.of(only.getKey(), table.file().read(part)));
+      if (plan.order() == null) {
+        result.append(rows, plan.limit() - result.count());
+        continue;
+      }
+      // Each part comes sorted, so this merges.
+      sorted.addAll(rows.getRowList());
+      sorted.sort(plan.order());
+      if (sorted.size() > plan.limit()) {
+        sorted.subList((int) plan.limit(), sorted.size()).clear();
+      }
+    }
+    result.append(TableData.newBuilder().addAllRow(sorted).build(), plan.limit());
+  }
+
+  /** Neighbouring chunks together as long as they are small; one empty part of an empty table. */
+  private static List<List<RowFile.Chunk>> parts(List<RowFile.Chunk> chunks) {
+    List<List<RowFile.Chunk>> parts = new ArrayList<>();
     List<RowFile.Chunk> part = new ArrayList<>();
     int bytes = 0;
-    for (RowFile.Chunk chunk : table.chunks()) {
+    for (RowFile.Chunk chunk : chunks) {
       if (!part.isEmpty() && bytes + chunk.length() > PART_BYTES) {
-        if (result.count() >= plan.limit()) {
-          return;
-        }
-        between.run();
-        TableData rows = evaluate(plan, Map.of(only.getKey(), table.file().read(part)));
-        result.append(rows, plan.limit() - result.count());
-        part.clear();
+        parts.add(part);
+        part = new ArrayList<>();
         bytes = 0;
       }
       part.add(chunk);
       bytes += chunk.length();
     }
-    if (result.count() < plan.limit()) {
-      between.run();
-      TableData rows = evaluate(plan, Map.of(only.getKey(), table.file().read(part)));
-      result.append(rows, plan.limit() - result.count());
-    }
+    parts.add(part);
+    return parts;
   }
 
   private static Map<String, TableData> wholeTables(QueryPlan plan) {

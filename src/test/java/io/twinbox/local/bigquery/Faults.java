@@ -60,7 +60,7 @@ public final class Faults {
    * @param reason Google's reason, for example backendError or rateLimitExceeded
    */
   public void fail(Call call, int times, int status, String reason) {
-    ApiError error = new ApiError(status, reason, null, "Injected fault: " + reason);
+    ApiError error = new ApiError(status, reason, null, message(reason));
     for (int i = 0; i < times; i++) {
       next.get(call).add(new Fault.Answer(error));
     }
@@ -76,8 +76,24 @@ public final class Faults {
   /** The next jobs are accepted and then end with this error as their result. */
   public void failJobs(int times, int status, String reason) {
     for (int i = 0; i < times; i++) {
-      jobErrors.add(new ApiError(status, reason, null, "Injected fault: " + reason));
+      jobErrors.add(new ApiError(status, reason, null, message(reason)));
     }
+  }
+
+  /** Google's words: the client recognises rate limits by them, and not by the reason. */
+  private static String message(String reason) {
+    return switch (reason) {
+      case "backendError" -> "Error encountered during execution. Retrying may solve the problem.";
+      case "internalError" -> "An internal error occurred and the request could not be completed.";
+      case "rateLimitExceeded" ->
+          "Exceeded rate limits: too many api requests per user per method for this user_method.";
+      case "jobRateLimitExceeded" ->
+          "Job exceeded rate limits: Your project exceeded quota for concurrent queries.";
+      case "quotaExceeded" -> "Quota exceeded: Your project exceeded quota for free query bytes.";
+      case "notFound" -> "Not found: Job";
+      case "accessDenied" -> "Access Denied: Project: User does not have permission.";
+      default -> "Injected fault: " + reason;
+    };
   }
 
   /** Every answer waits this long. */
@@ -85,7 +101,7 @@ public final class Faults {
     latency = perCall;
   }
 
-  /** Every query runs at least this long. */
+  /** Every query runs at least this long, or until the faults are cleared. */
   public void queryDuration(Duration atLeast) {
     queryDuration = atLeast;
   }

@@ -11,7 +11,7 @@ import com.google.zetasql.LocalService.ExtractTableNamesFromStatementRequest;
 import com.google.zetasql.LocalService.TableContent;
 import com.google.zetasql.LocalService.TableData;
 import com.google.zetasql.SimpleCatalog;
-import com.google.zetasql.ZetaSQLBuiltinFunctionOptions;
+import com.google.zetasql.SimpleCatalogProtos.SimpleCatalogProto;
 import com.google.zetasql.ZetaSQLOptions.ErrorMessageMode;
 import com.google.zetasql.ZetaSQLOptions.LanguageFeature;
 import com.google.zetasql.ZetaSQLOptions.ParseLocationRecordType;
@@ -20,8 +20,12 @@ import com.google.zetasql.ZetaSqlLocalServiceGrpc;
 import com.google.zetasql.ZetaSqlLocalServiceGrpc.ZetaSqlLocalServiceBlockingStub;
 import com.google.zetasql.io.grpc.Status;
 import com.google.zetasql.io.grpc.StatusRuntimeException;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 
 /**
  * ZetaSQL, Google's own reference engine, asked over its in-process gRPC service.
@@ -46,18 +50,23 @@ final class GoogleSql {
   private static final List<LanguageFeature> LESS_FEATURES =
       List.of(LanguageFeature.FEATURE_TIMESTAMP_NANOS);
 
+  /** It warns at each start that it knows no DNS; the service is in this process and needs none. */
+  private static final Logger NAME_RESOLVERS =
+      Logger.getLogger("com.google.zetasql.io.grpc.NameResolverRegistry");
+
   private static GoogleSql instance;
 
   private final ZetaSqlLocalServiceBlockingStub stub;
   private final LanguageOptions language;
 
   private GoogleSql() {
+    NAME_RESOLVERS.setLevel(Level.SEVERE);
     stub =
         ZetaSqlLocalServiceGrpc.newBlockingStub(new JniChannelProvider().newChannel())
             .withMaxInboundMessageSize(Integer.MAX_VALUE);
     LanguageOptions options = new LanguageOptions();
     options.enableMaximumLanguageFeatures();
-    var features = new java.util.HashSet<>(enabled(options));
+    Set<LanguageFeature> features = new HashSet<>(enabled(options));
     features.addAll(MORE_FEATURES);
     LESS_FEATURES.forEach(features::remove);
     options.setEnabledLanguageFeatures(features);
@@ -88,10 +97,14 @@ final class GoogleSql {
     return options;
   }
 
-  SimpleCatalog emptyCatalog() {
-    SimpleCatalog catalog = new SimpleCatalog("root");
-    catalog.addZetaSQLFunctionsAndTypes(new ZetaSQLBuiltinFunctionOptions(language));
-    return catalog;
+  /**
+   * The catalog as the service takes it, with the built-in functions named only by the options:
+   * {@code addZetaSQLFunctions} would fetch all their definitions for every query.
+   */
+  private SimpleCatalogProto serialise(SimpleCatalog catalog, FileDescriptorSetsBuilder files) {
+    SimpleCatalogProto.Builder proto = catalog.serialize(files).toBuilder();
+    proto.getBuiltinFunctionOptionsBuilder().setLanguageOptions(language.serialize());
+    return proto.build();
   }
 
   /** Every table path of the query, in order, without the names of its WITH clauses. */
@@ -118,7 +131,7 @@ final class GoogleSql {
         AnalyzeRequest.newBuilder()
             .setSqlStatement(query.text())
             .setOptions(options.serialize(files))
-            .setSimpleCatalog(catalog.serialize(files));
+            .setSimpleCatalog(serialise(catalog, files));
     request.getDescriptorPoolListBuilder().addDefinitionsBuilder().getBuiltinBuilder();
     try {
       return stub.analyze(request.build());
@@ -135,7 +148,7 @@ final class GoogleSql {
         EvaluateQueryRequest.newBuilder()
             .setSql(sql)
             .setOptions(options.serialize(files))
-            .setSimpleCatalog(catalog.serialize(files))
+            .setSimpleCatalog(serialise(catalog, files))
             .addAllParams(parameters.serialise());
     request.getDescriptorPoolListBuilder().addDefinitionsBuilder().getBuiltinBuilder();
     return request.build();
@@ -178,7 +191,7 @@ final class GoogleSql {
         "The local BigQuery cannot run this query over so many rows: ZetaSQL's local service takes "
             + MAX_REQUEST_BYTES
             + " bytes at a time, and only a query that treats each row of one table by itself"
-            + " (SELECT, WHERE, UNNEST; no join, grouping or window) can be run in parts ("
+            + " (SELECT, WHERE, UNNEST, ORDER BY of result columns; no join, grouping or window) can be run in parts ("
             + detail
             + ")");
   }

@@ -30,14 +30,7 @@ class InvoicesQueryTest {
   @BeforeAll
   static void start() {
     local = LocalBigQuery.start("twinbox-local");
-    local.createTable(
-        InvoicesSample.DATASET,
-        InvoicesSample.TABLE,
-        TOPIC.resolve("sample").resolve("schema.json"));
-    local.append(
-        InvoicesSample.DATASET,
-        InvoicesSample.TABLE,
-        InvoicesSample.rows(InvoicesSample.DEFAULT_ROWS));
+    local.addInvoices(InvoicesSample.DEFAULT_ROWS);
     client =
         BigQueryOptions.newBuilder()
             .setHost(local.url())
@@ -82,5 +75,15 @@ class InvoicesQueryTest {
     assertThat(rows).isEqualTo(InvoicesSample.DEFAULT_ROWS);
     assertThat(keys).hasSize(InvoicesSample.DEFAULT_ROWS);
     assertThat(sum).isEqualByComparingTo(InvoicesSample.sumOfTotals(InvoicesSample.DEFAULT_ROWS));
+  }
+
+  @Test
+  void theWatermarkIsInclusiveToTheMicrosecond() throws Exception {
+    FieldValueList latest =
+        Clients.row(
+            client, "SELECT MAX(updated_at) AS latest, COUNT(*) AS n FROM billing.invoices");
+    long micros = latest.get("latest").getTimestampValue();
+    assertThat(since(QueryParameterValue.timestamp(micros).getValue()).getTotalRows()).isPositive();
+    assertThat(since(QueryParameterValue.timestamp(micros + 1).getValue()).getTotalRows()).isZero();
   }
 }

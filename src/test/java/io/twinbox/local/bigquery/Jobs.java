@@ -33,7 +33,10 @@ final class Jobs implements AutoCloseable {
     this.faults = faults;
   }
 
-  /** jobs.insert: what it answers. */
+  /**
+   * jobs.insert: what it answers. A query that cannot be analysed fails this call; what goes wrong
+   * later, the byte limit included, is the job's result.
+   */
   ObjectNode insert(JsonNode request) {
     JsonNode configuration = request.path("configuration");
     if (!configuration.has("query")) {

@@ -1,6 +1,7 @@
 package io.twinbox.local.bigquery;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.twinbox.local.InvoicesSample;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -34,6 +35,8 @@ public final class LocalBigQuery implements AutoCloseable {
     this.catalog = new Catalog(project, location);
     this.jobs = new Jobs(project, location, catalog, faults);
     this.server = new RestServer(port, new RestApi(project, catalog, jobs, faults), faults);
+    // Loads the native library while the caller fills tables: the first query then need not wait.
+    Threads.named("local-bigquery-warm-up").newThread(GoogleSql::get).start();
   }
 
   /** Starts one on a free port. */
@@ -120,6 +123,17 @@ public final class LocalBigQuery implements AutoCloseable {
       append(dataset, table, lines);
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read the rows " + ndjson, e);
+    }
+  }
+
+  /** Creates the table of {@code topics/invoices} and fills it with its first rows. */
+  public void addInvoices(int rows) {
+    createTable(InvoicesSample.DATASET, InvoicesSample.TABLE, InvoicesSample.SCHEMA);
+    for (int from = 0; from < rows; from += ROWS_PER_APPEND) {
+      append(
+          InvoicesSample.DATASET,
+          InvoicesSample.TABLE,
+          InvoicesSample.rows(from, Math.min(rows, from + ROWS_PER_APPEND)));
     }
   }
 

@@ -6,7 +6,6 @@ import com.google.zetasql.LocalService.Parameter;
 import com.google.zetasql.Type;
 import com.google.zetasql.TypeFactory;
 import com.google.zetasql.Value;
-import com.google.zetasql.ZetaSQLOptions.ParameterMode;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -37,27 +36,27 @@ final class Parameters {
     }
   }
 
+  boolean positional() {
+    return positional;
+  }
+
   void declare(AnalyzerOptions options) {
-    if (positional) {
-      options.setParameterMode(ParameterMode.PARAMETER_POSITIONAL);
-      values.forEach(value -> options.addPositionalQueryParameter(value.getType()));
-    } else {
-      for (int i = 0; i < names.size(); i++) {
-        options.addQueryParameter(names.get(i), values.get(i).getType());
-      }
+    for (int i = 0; i < names.size(); i++) {
+      options.addQueryParameter(name(i), values.get(i).getType());
     }
   }
 
   List<Parameter> serialise() {
     List<Parameter> parameters = new ArrayList<>();
     for (int i = 0; i < names.size(); i++) {
-      Parameter.Builder parameter = Parameter.newBuilder().setValue(values.get(i).serialize());
-      if (!positional) {
-        parameter.setName(names.get(i));
-      }
-      parameters.add(parameter.build());
+      parameters.add(
+          Parameter.newBuilder().setName(name(i)).setValue(values.get(i).serialize()).build());
     }
     return parameters;
+  }
+
+  private String name(int index) {
+    return positional ? QueryText.positionalName(index + 1) : names.get(index);
   }
 
   private static Type type(JsonNode json, String where) {

@@ -5,6 +5,7 @@ import com.google.zetasql.AnalyzerOptions;
 import com.google.zetasql.AnyResolvedScanProto;
 import com.google.zetasql.LocalService.AnalyzeResponse;
 import com.google.zetasql.LocalService.EvaluateQueryRequest;
+import com.google.zetasql.LocalService.TableData;
 import com.google.zetasql.ParseLocationRangeProto;
 import com.google.zetasql.ResolvedLimitOffsetScanProto;
 import com.google.zetasql.ResolvedOutputColumnProto;
@@ -33,10 +34,11 @@ import java.util.TreeSet;
  * time.
  *
  * <p>A query that looks at each row of a single table by itself (projection, filter, correlated
- * UNNEST, a LIMIT at its end) gives the same rows whether it sees the table whole or in parts, so
- * it is evaluated part by part, in the table's order. LIMIT/OFFSET pages over any query would not
- * help (the input is what is capped), and ranges of a key would need a key. Every other query sees
- * its tables whole, with the columns that it does not read left empty.
+ * UNNEST, an ORDER BY of result columns and a LIMIT at its end) gives the same rows whether it sees
+ * the table whole or in parts, so it is evaluated part by part, in the table's order. LIMIT/OFFSET
+ * pages over any query would not help (the input is what is capped), and ranges of a key would need
+ * a key. Every other query sees its tables whole, with the columns that it does not read left
+ * empty.
  *
  * <p>One difference remains: CURRENT_TIMESTAMP moves by milliseconds from part to part.
  */
@@ -53,15 +55,16 @@ final class QueryPlan {
   private final EvaluateQueryRequest evaluation;
   private final boolean rowByRow;
   private long limit = Long.MAX_VALUE;
+  private Comparator<TableData.Row> order;
 
   QueryPlan(String sql, Parameters parameters, Catalog.Snapshot snapshot, String defaultDataset) {
     GoogleSql engine = GoogleSql.get();
-    query = new QueryText(sql);
+    query = new QueryText(sql, parameters.positional());
     AnalyzerOptions options = engine.analyzerOptions();
     parameters.declare(options);
 
     Map<String, Table.Snapshot> tables = new LinkedHashMap<>();
-    SimpleCatalog catalog = engine.emptyCatalog();
+    SimpleCatalog catalog = new SimpleCatalog("root");
     for (List<String> path : new LinkedHashSet<>(engine.tableNames(query))) {
       Table.Snapshot table = snapshot.resolve(path, defaultDataset);
       tables.put(table.dataset() + "." + table.name(), table);
@@ -69,6 +72,9 @@ final class QueryPlan {
     }
     AnalyzeResponse response = engine.analyze(query, options, catalog);
     ResolvedQueryStmtProto statement = response.getResolvedStatement().getResolvedQueryStmtNode();
+    if (statement.getIsValueTable()) {
+      throw Unsupported.VALUE_TABLE.error();
+    }
     readColumns(statement);
 
     List<Reference> references = new ArrayList<>();
@@ -79,9 +85,15 @@ final class QueryPlan {
       limit = literalLimit(root.getResolvedLimitOffsetScanNode());
       root = limit < 0 ? root : root.getResolvedLimitOffsetScanNode().getInputScan();
     }
+    if (root.hasResolvedOrderByScanNode()) {
+      order =
+          RowOrder.of(
+              root.getResolvedOrderByScanNode(), statement.getOutputColumnListList(), columns);
+      root = order == null ? root : root.getResolvedOrderByScanNode().getInputScan();
+    }
     rowByRow = references.size() == 1 && treatsRowsSingly(root, new HashMap<>(), withReferences);
 
-    SimpleCatalog flat = engine.emptyCatalog();
+    SimpleCatalog flat = new SimpleCatalog("root");
     inputs.forEach((name, input) -> flat.addSimpleTable(simpleTable(name, input.table())));
     evaluation = engine.evaluation(rename(references), options, flat, parameters);
   }
@@ -106,6 +118,11 @@ final class QueryPlan {
     return rowByRow;
   }
 
+  /** The order of a row-by-row query's rows; null for any. */
+  Comparator<TableData.Row> order() {
+    return order;
+  }
+
   /** The most rows of a row-by-row query. */
   long limit() {
     return limit;
@@ -122,8 +139,11 @@ final class QueryPlan {
     return bytes;
   }
 
-  /** BigQuery bills whole mebibytes, and at least ten for each table. */
+  /** BigQuery bills whole mebibytes, and at least ten for each table; reading nothing is free. */
   long bytesBilled() {
+    if (bytesProcessed() == 0) {
+      return 0;
+    }
     long mebibyte = 1024 * 1024;
     long rounded = (bytesProcessed() + mebibyte - 1) / mebibyte * mebibyte;
     return Math.max(rounded, inputs.size() * 10 * mebibyte);

@@ -2,6 +2,7 @@ package io.twinbox.local.bigquery;
 
 import com.google.zetasql.LocalService.TableData;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 
 /** The rows of one result: small ones in memory, big ones in a temporary file. */
@@ -57,7 +58,7 @@ final class QueryRows implements AutoCloseable {
   }
 
   private int partOf(long index) {
-    int found = java.util.Collections.binarySearch(partStarts, index);
+    int found = Collections.binarySearch(partStarts, index);
     return found >= 0 ? found : -found - 2;
   }
 

@@ -8,8 +8,9 @@ import java.util.regex.Pattern;
 /**
  * A query's text in the form that ZetaSQL reads as BigQuery does: BigQuery takes {@code
  * `project.dataset.table`} for a path of three names, ZetaSQL for one name with dots in it, so the
- * dots are moved out of the backquotes. Positions in messages are mapped back to what the user
- * wrote.
+ * dots are moved out of the backquotes. ZetaSQL's local service evaluates named parameters only, so
+ * a positional one becomes {@code @position_1}. Positions in messages are mapped back to what the
+ * user wrote.
  */
 final class QueryText {
   private static final Pattern POSITION = Pattern.compile(" \\[at (\\d+):(\\d+)\\]");
@@ -17,22 +18,30 @@ final class QueryText {
   private final String text;
   private final List<Inserted> insertions = new ArrayList<>();
 
-  /** Two characters that the user did not write, by line and column (from 1) in the new text. */
-  private record Inserted(int line, int column) {}
+  /** Characters that the user did not write, by line and column (from 1) in the new text. */
+  private record Inserted(int line, int column, int characters) {}
 
-  QueryText(String sql) {
+  QueryText(String sql, boolean positionalParameters) {
     StringBuilder out = new StringBuilder(sql.length() + 16);
     int line = 1;
     int lineStart = 0;
+    int position = 0;
     int i = 0;
     while (i < sql.length()) {
       int end = tokenEnd(sql, i);
       boolean quoted = sql.charAt(i) == '`';
+      boolean parameter = positionalParameters && sql.charAt(i) == '?';
       for (; i < end; i++) {
         char c = sql.charAt(i);
         if (quoted && c == '.') {
-          insertions.add(new Inserted(line, out.length() - lineStart + 1));
+          insertions.add(new Inserted(line, out.length() - lineStart + 1, 2));
           out.append("`.`");
+          continue;
+        }
+        if (parameter) {
+          String name = positionalName(++position);
+          insertions.add(new Inserted(line, out.length() - lineStart + 1, name.length()));
+          out.append('@').append(name);
           continue;
         }
         out.append(c);
@@ -43,6 +52,11 @@ final class QueryText {
       }
     }
     text = out.toString();
+  }
+
+  /** The name that stands in for a positional parameter, counted from 1. */
+  static String positionalName(int position) {
+    return "position_" + position;
   }
 
   String text() {
@@ -56,9 +70,12 @@ final class QueryText {
         m -> {
           int line = Integer.parseInt(m.group(1));
           int column = Integer.parseInt(m.group(2));
-          long before =
-              insertions.stream().filter(i -> i.line() == line && i.column() < column).count();
-          return " at [" + line + ":" + (column - 2 * before) + "]";
+          int before =
+              insertions.stream()
+                  .filter(i -> i.line() == line && i.column() < column)
+                  .mapToInt(Inserted::characters)
+                  .sum();
+          return " at [" + line + ":" + (column - before) + "]";
         });
   }
 

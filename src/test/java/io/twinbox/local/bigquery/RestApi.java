@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.twinbox.local.bigquery.RestServer.Request;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -235,7 +236,7 @@ final class RestApi implements RestServer.Handler {
 
   private ObjectNode table(String dataset, String table) {
     Table.Snapshot snapshot = catalog.get(dataset, table).snapshot();
-    long bytes = java.util.Arrays.stream(snapshot.columnBytes()).sum();
+    long bytes = Arrays.stream(snapshot.columnBytes()).sum();
     ObjectNode resource = JsonNodeFactory.instance.objectNode();
     resource.put("kind", "bigquery#table");
     resource.put("id", project + ":" + dataset + "." + table);

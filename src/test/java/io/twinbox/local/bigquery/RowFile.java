@@ -38,6 +38,8 @@ final class RowFile implements AutoCloseable {
               StandardOpenOption.READ,
               StandardOpenOption.WRITE,
               StandardOpenOption.DELETE_ON_CLOSE);
+      // Where the system allows it, unlinked at once: a killed process leaves no file behind.
+      path.toFile().delete();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -60,7 +60,7 @@ final class RowReader {
       return readStruct(type.asStruct(), json, path);
     }
     if (type.getKind() == TypeKind.TYPE_JSON) {
-      return Value.createJsonValue(json.toString());
+      return Value.createJsonValue(Json.normalise(json));
     }
     if (type.getKind() == TypeKind.TYPE_RANGE && json.isObject()) {
       return ScalarText.range(type, json.path("start").asText(null), json.path("end").asText(null));

@@ -49,7 +49,7 @@ final class ScalarText {
         case TYPE_TIME -> Value.createTimeValue(micros(LocalTime.parse(text.strip())));
         case TYPE_DATETIME -> Value.createDatetimeValue(parseDatetime(text.strip()));
         case TYPE_TIMESTAMP -> Value.createTimestampValueFromUnixMicros(parseTimestamp(text));
-        case TYPE_JSON -> Value.createJsonValue(Json.normalise(text));
+        case TYPE_JSON -> Value.createJsonValue(Json.normalise(Json.parse(text)));
         case TYPE_INTERVAL -> Value.createIntervalValue(parseInterval(text.strip()));
         case TYPE_RANGE -> parseRange(type, text.strip());
         case TYPE_GEOGRAPHY -> throw Unsupported.GEOGRAPHY.error();

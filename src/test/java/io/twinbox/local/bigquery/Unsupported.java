@@ -4,7 +4,12 @@ package io.twinbox.local.bigquery;
  * Everything that BigQuery can do and this local one cannot: the one list of it. Each entry is met
  * with HTTP 501 and a message that says so, never with a result that quietly differs.
  *
- * <p>Seen with ZetaSQL 2024.11.1, by asking it.
+ * <p>One more limit is of size and not of kind: a join, grouping or window over more than 4 MB of
+ * the columns that it reads ends with reason {@code resourcesExceeded} ({@link QueryPlan} says
+ * why). And of time: joins are nested loops in this evaluator, and a subquery in WHERE runs once
+ * per row, so that either takes minutes over 20,000 rows.
+ *
+ * <p>INTERVAL and RANGE are supported. Seen with ZetaSQL 2024.11.1, by asking it.
  */
 enum Unsupported {
   /** ZetaSQL knows the type, its reference evaluator has none of the ST_ functions. */
@@ -23,6 +28,8 @@ enum Unsupported {
   JOB_TYPE("load, copy and extract jobs"),
   /** The old dialect. */
   LEGACY_SQL("legacy SQL; set useLegacySql to false"),
+  /** SELECT AS STRUCT and SELECT AS VALUE as the outermost query. */
+  VALUE_TABLE("SELECT AS STRUCT or AS VALUE as the outermost query"),
   /** FOR SYSTEM_TIME AS OF. */
   TIME_TRAVEL("FOR SYSTEM_TIME AS OF"),
   /** tabledata.list and jobs.getQueryResults with a part of the columns. */

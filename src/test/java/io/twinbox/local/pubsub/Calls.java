@@ -4,6 +4,7 @@ import com.google.protobuf.MessageLite;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.stub.StreamObserver;
+import java.util.Optional;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
@@ -38,6 +39,11 @@ final class Calls {
   /** A call whose work answers it itself, now or later. */
   void start(PubSubCall call, MessageLite request, StreamObserver<?> caller, Runnable work) {
     later(faults.decide(call, request), caller, work);
+  }
+
+  /** What every call is answered with just now, if so ordered. */
+  Optional<Status> refusal() {
+    return faults.refusal();
   }
 
   private void later(LocalPubSubFaults.Decision decision, StreamObserver<?> caller, Runnable work) {

@@ -13,6 +13,7 @@ import java.util.concurrent.TimeUnit;
 
 /** A JVM that a test starts, listens to, and ends or kills. */
 final class ChildProcess implements AutoCloseable {
+  private static final int UNSAFE_WARNINGS_SINCE = 24;
   private static final Duration POLL = Duration.ofMillis(20);
 
   private final Process process;
@@ -42,6 +43,11 @@ final class ChildProcess implements AutoCloseable {
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     // Small and quick to start: several may run beside the tests.
     command.addAll(List.of("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    if (Runtime.version().feature() >= UNSAFE_WARNINGS_SINCE) {
+      // Netty's doing; without these, the JVM's warnings come before the program's own first line.
+      command.add("--sun-misc-unsafe-memory-access=allow");
+      command.add("--enable-native-access=ALL-UNNAMED");
+    }
     command.addAll(arguments);
     try {
       return new ChildProcess(new ProcessBuilder(command).redirectErrorStream(true).start());

@@ -18,6 +18,7 @@ enum KnownEmulatorFault {
   ACCEPTS_TWO_ORDERING_KEYS_IN_A_REQUEST("it accepts a publish request with two ordering keys"),
   IGNORES_FLOW_CONTROL_OF_STREAMS(
       "it sends a stream whatever there is, not the outstanding messages or bytes asked for"),
+  SHARES_A_BACKLOG_UNEVENLY("of two streams one may get nearly all messages"),
   IGNORES_RETRY_POLICY("it delivers a nacked message at once in spite of a retry policy"),
   REDELIVERS_ONE_MESSAGE_OF_A_KEY(
       "it brings a nacked message of an ordering key again without the later ones of its key, which"

@@ -8,10 +8,10 @@ import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -29,14 +29,23 @@ public final class LocalPubSub implements AutoCloseable {
   private static final int MAX_INBOUND_BYTES = 64 * 1024 * 1024;
 
   private static final int STOP_SECONDS = 2;
+  private static final int WORKERS = Math.max(2, Runtime.getRuntime().availableProcessors());
 
   private final LocalPubSubFaults faults = new LocalPubSubFaults();
   private final LocalPubSubStats stats = new LocalPubSubStats();
+  // Both drop what comes after close: gRPC reports a stream's end late, and nobody needs it then.
   private final ScheduledThreadPoolExecutor timer =
-      new ScheduledThreadPoolExecutor(1, threads("local-pubsub-timer"));
-  private final ExecutorService workers =
-      Executors.newFixedThreadPool(
-          Math.max(2, Runtime.getRuntime().availableProcessors()), threads("local-pubsub"));
+      new ScheduledThreadPoolExecutor(
+          1, threads("local-pubsub-timer"), new ThreadPoolExecutor.DiscardPolicy());
+  private final ThreadPoolExecutor workers =
+      new ThreadPoolExecutor(
+          WORKERS,
+          WORKERS,
+          0,
+          TimeUnit.SECONDS,
+          new LinkedBlockingQueue<>(),
+          threads("local-pubsub"),
+          new ThreadPoolExecutor.DiscardPolicy());
   private final Registry registry = new Registry(timer, faults, stats);
   private final SubscriberService subscriber;
   private final Server server;

@@ -6,6 +6,7 @@ import com.google.pubsub.v1.PubsubMessage;
 import io.grpc.Status;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
@@ -82,6 +83,9 @@ public final class LocalPubSubFaults {
       }
       if (remaining.getAndUpdate(left -> left == FOR_EVER ? left : Math.max(0, left - 1)) == 0) {
         return false;
+      }
+      if (remaining.get() == 0) {
+        rules.remove(this);
       }
       hits.incrementAndGet();
       return true;
@@ -167,9 +171,22 @@ public final class LocalPubSubFaults {
         status);
   }
 
-  /** Publishes, but answers UNAVAILABLE: what a caller sees when the answer is lost on its way. */
+  /** {@link #loseAnswers} of publishes. */
   public Rule losePublishAnswers(int calls) {
-    return add(new Rule(PubSubCall.PUBLISH, request -> true, ANSWER_LOST, true, calls));
+    return loseAnswers(PubSubCall.PUBLISH, calls);
+  }
+
+  /**
+   * Does what is asked, but answers UNAVAILABLE: what a caller sees when the answer is lost on its
+   * way.
+   *
+   * @param call not a pull: what a lost pull held just stays leased
+   */
+  public Rule loseAnswers(PubSubCall call, int calls) {
+    if (call == PubSubCall.PULL || call == PubSubCall.STREAMING_PULL) {
+      throw new IllegalArgumentException("The answer of " + call + " cannot be lost");
+    }
+    return add(new Rule(call, request -> true, ANSWER_LOST, true, calls));
   }
 
   /** Answers every call UNAVAILABLE and breaks the open streams, until told otherwise. */
@@ -199,8 +216,17 @@ public final class LocalPubSubFaults {
     breakStreams = breaker;
   }
 
+  Optional<Status> refusal() {
+    return refusing ? Optional.of(REFUSED) : Optional.empty();
+  }
+
   Decision decide(PubSubCall call, MessageLite request) {
-    Duration delay = call == PubSubCall.PUBLISH ? publishLatency : otherLatency;
+    Duration delay =
+        switch (call) {
+          case PUBLISH -> publishLatency;
+          case STREAMING_PULL -> Duration.ZERO;
+          default -> otherLatency;
+        };
     if (refusing) {
       return new Decision(Duration.ZERO, REFUSED, null);
     }

@@ -1,8 +1,8 @@
 package io.twinbox.local.pubsub;
 
-import static io.twinbox.local.pubsub.PubSubContractTest.assertStatus;
-import static io.twinbox.local.pubsub.PubSubContractTest.keyed;
-import static io.twinbox.local.pubsub.PubSubContractTest.text;
+import static io.twinbox.local.pubsub.PubSubContractFixture.assertStatus;
+import static io.twinbox.local.pubsub.PubSubContractFixture.keyed;
+import static io.twinbox.local.pubsub.PubSubContractFixture.text;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
@@ -117,21 +117,21 @@ class LocalPubSubFaultsTest {
 
   @Test
   void publishLatencyDelaysPublishesOnly() {
-    pubSub.faults().publishLatency(Duration.ofMillis(300));
+    pubSub.faults().publishLatency(Duration.ofMillis(800));
 
-    assertThat(took(() -> client.publish(TOPIC, text("a")))).isGreaterThan(Duration.ofMillis(290));
-    assertThat(took(() -> client.topics.getTopic(TOPIC))).isLessThan(Duration.ofMillis(290));
+    assertThat(took(() -> client.publish(TOPIC, text("a")))).isGreaterThan(Duration.ofMillis(790));
+    assertThat(took(() -> client.topics.getTopic(TOPIC))).isLessThan(Duration.ofMillis(790));
   }
 
   @Test
   void otherLatencyDelaysAllButPublishes() {
     client.topics.getTopic(TOPIC);
     client.publish(TOPIC, text("warm"));
-    pubSub.faults().otherLatency(Duration.ofMillis(300));
+    pubSub.faults().otherLatency(Duration.ofMillis(800));
 
     assertThat(took(() -> client.subscriptions.getSubscription(SUBSCRIPTION)))
-        .isGreaterThan(Duration.ofMillis(290));
-    assertThat(took(() -> client.publish(TOPIC, text("a")))).isLessThan(Duration.ofMillis(290));
+        .isGreaterThan(Duration.ofMillis(790));
+    assertThat(took(() -> client.publish(TOPIC, text("a")))).isLessThan(Duration.ofMillis(790));
   }
 
   @Test
@@ -174,7 +174,7 @@ class LocalPubSubFaultsTest {
     assertThat(client.publish(TOPIC, bad)).hasSize(1);
     assertThat(rule.hits()).isEqualTo(3);
     assertThat(client.pull(SUBSCRIPTION, 10))
-        .extracting(PubSubContractTest::textOf)
+        .extracting(PubSubContractFixture::textOf)
         .containsExactly("good", "bad");
   }
 
@@ -199,8 +199,29 @@ class LocalPubSubFaultsTest {
 
     assertThat(client.publish(TOPIC, text("b"))).hasSize(1);
     assertThat(client.pull(SUBSCRIPTION, 10))
-        .extracting(PubSubContractTest::textOf)
+        .extracting(PubSubContractFixture::textOf)
         .containsExactly("a", "b");
+  }
+
+  @Test
+  void aLostAnswerOfAnAcknowledgementLeavesItAcknowledged() {
+    client.publish(TOPIC, text("a"));
+    String ackId = client.pull(SUBSCRIPTION, 1).get(0).getAckId();
+    pubSub.faults().loseAnswers(PubSubCall.ACKNOWLEDGE, 1);
+
+    assertStatus(Status.Code.UNAVAILABLE, () -> client.acknowledge(SUBSCRIPTION, ackId));
+
+    assertThat(pubSub.stats().backlog(SUBSCRIPTION)).isZero();
+  }
+
+  @Test
+  void aStreamThatWasRefusedMayStillSendAndIsRefusedOnce() {
+    pubSub.faults().failNext(PubSubCall.STREAMING_PULL, 1, Status.PERMISSION_DENIED);
+    RawStream stream = RawStream.open(client, SUBSCRIPTION);
+    stream.send(RawStream.opening(SUBSCRIPTION));
+
+    await().atMost(PATIENCE).until(() -> stream.end() != null);
+    assertThat(stream.end().getCode()).isEqualTo(Status.Code.PERMISSION_DENIED);
   }
 
   @Test

@@ -1,6 +1,6 @@
 package io.twinbox.local.pubsub;
 
-import static io.twinbox.local.pubsub.PubSubContractTest.text;
+import static io.twinbox.local.pubsub.PubSubContractFixture.text;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
@@ -119,7 +119,7 @@ class LocalPubSubMainTest {
       assertThat(next.texts()).containsExactlyInAnyOrderElementsOf(List.of("1", "2", "3"));
       // Not sooner than its last extension allows, and not later than the longest lease it asked.
       assertThat(Duration.ofNanos(System.nanoTime() - killed))
-          .isBetween(Duration.ofSeconds(2), Duration.ofSeconds(12));
+          .isBetween(Duration.ofSeconds(2), Duration.ofSeconds(15));
       assertThat(pubSub.stats().expiredLeases()).isEqualTo(3);
       next.cancel();
     }

@@ -1,6 +1,6 @@
 package io.twinbox.local.pubsub;
 
-import static io.twinbox.local.pubsub.PubSubContractTest.keyed;
+import static io.twinbox.local.pubsub.PubSubContractFixture.keyed;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 

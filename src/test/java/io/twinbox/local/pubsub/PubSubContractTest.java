@@ -1,32 +1,24 @@
 package io.twinbox.local.pubsub;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import com.google.api.core.ApiFuture;
 import com.google.api.core.ApiFutures;
-import com.google.api.gax.batching.FlowControlSettings;
 import com.google.cloud.pubsub.v1.Publisher;
 import com.google.cloud.pubsub.v1.Subscriber;
 import com.google.protobuf.ByteString;
-import com.google.protobuf.FieldMask;
 import com.google.protobuf.util.Durations;
 import com.google.pubsub.v1.DeadLetterPolicy;
-import com.google.pubsub.v1.ListTopicsRequest;
 import com.google.pubsub.v1.PubsubMessage;
 import com.google.pubsub.v1.ReceivedMessage;
 import com.google.pubsub.v1.RetryPolicy;
 import com.google.pubsub.v1.StreamingPullRequest;
 import com.google.pubsub.v1.Subscription;
-import com.google.pubsub.v1.Topic;
-import com.google.pubsub.v1.UpdateSubscriptionRequest;
 import io.grpc.Status;
-import io.grpc.StatusRuntimeException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -34,62 +26,14 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
-import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.Arguments;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * What Twinbox relies on in Pub/Sub, seen through Google's own clients. Each backend that stands in
  * for the service has a subclass.
  */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
-abstract class PubSubContractTest {
-  private static final String PROJECT = "contract";
-  private static final Duration PATIENCE = Duration.ofSeconds(20);
-
-  /** Longer than the 1 s leases that tests set. */
-  private static final Duration PAST_A_SHORT_LEASE = Duration.ofMillis(2_200);
-
-  private final AtomicInteger test = new AtomicInteger();
-  private PubSubClient client;
-  private String topic;
-  private String subscription;
-
-  /** Returns host and port. */
-  abstract String startBackend() throws Exception;
-
-  abstract void stopBackend() throws Exception;
-
-  @BeforeAll
-  void connect() throws Exception {
-    client = new PubSubClient(startBackend());
-  }
-
-  @AfterAll
-  void disconnect() throws Exception {
-    if (client != null) {
-      client.close();
-    }
-    stopBackend();
-  }
-
-  @BeforeEach
-  void freshNames() {
-    int number = test.incrementAndGet();
-    topic = ResourceNames.topic(PROJECT, "topic-" + number);
-    subscription = ResourceNames.subscription(PROJECT, "subscription-" + number);
-  }
-
+abstract class PubSubContractTest extends PubSubSettingsContract {
   // Publish and pull
 
   @Test
@@ -137,7 +81,7 @@ abstract class PubSubContractTest {
     client.acknowledge(subscription, first.getAckId());
 
     assertThat(client.pull(second, 1))
-        .extracting(PubSubContractTest::textOf)
+        .extracting(PubSubContractFixture::textOf)
         .containsExactly("one");
   }
 
@@ -149,7 +93,7 @@ abstract class PubSubContractTest {
     client.publish(topic, text("kept"));
 
     assertThat(client.pull(subscription, 10))
-        .extracting(PubSubContractTest::textOf)
+        .extracting(PubSubContractFixture::textOf)
         .containsExactly("kept");
   }
 
@@ -250,7 +194,8 @@ abstract class PubSubContractTest {
     RawStream first = RawStream.open(client, subscription);
     client.publish(topic, text("held"));
     await().atMost(PATIENCE).until(() -> first.received.size() == 1);
-    first.modifyAckDeadline(first.ackIdOf("held"), 1);
+    // Not over the stream: cancelling it may overtake what was last sent.
+    client.modifyAckDeadline(subscription, 1, first.ackIdOf("held"));
     first.cancel();
 
     RawStream next = RawStream.open(client, subscription);
@@ -292,6 +237,7 @@ abstract class PubSubContractTest {
   }
 
   @Test
+  @KnownEmulatorFault.Affects(KnownEmulatorFault.SHARES_A_BACKLOG_UNEVENLY)
   void twoStreamsShareABacklog() {
     createBoth();
     RawStream a =
@@ -570,347 +516,5 @@ abstract class PubSubContractTest {
     client.modifyAckDeadline(subscription, 0, first.getAckId());
 
     assertThat(client.pull(subscription, 1).get(0).getDeliveryAttempt()).isZero();
-  }
-
-  // Limits
-
-  static Stream<Arguments> overTheLimit() {
-    return Stream.of(
-        Arguments.of("a request above 10,000,000 bytes", List.of(data(10_000_000))),
-        Arguments.of(
-            "messages together above 10,000,000 bytes", List.of(data(5_000_000), data(5_000_000))),
-        Arguments.of("1,001 messages", Collections.nCopies(1_001, text("a"))),
-        Arguments.of("101 attributes", List.of(withAttributes(101))),
-        Arguments.of("a key of 257 bytes", List.of(withAttribute("k".repeat(257), "v"))),
-        Arguments.of("a key of 129 two-byte letters", List.of(withAttribute("ü".repeat(129), "v"))),
-        Arguments.of("an empty key", List.of(withAttribute("", "v"))),
-        Arguments.of("a value of 1,025 bytes", List.of(withAttribute("k", "v".repeat(1_025)))),
-        Arguments.of("a key starting with goog", List.of(withAttribute("google_id", "v"))),
-        Arguments.of("an ordering key of 1,025 bytes", List.of(keyed("k".repeat(1_025), "a"))));
-  }
-
-  @ParameterizedTest(name = "{0}")
-  @MethodSource("overTheLimit")
-  @KnownEmulatorFault.Affects(KnownEmulatorFault.ACCEPTS_OVER_LIMIT_MESSAGES)
-  void aRequestOverALimitIsRefusedWhole(String limit, List<PubsubMessage> messages) {
-    createBoth();
-    List<PubsubMessage> request = new ArrayList<>(messages);
-    if (messages.size() == 1 && messages.get(0).getOrderingKey().isEmpty()) {
-      request.add(0, text("innocent"));
-    }
-
-    assertStatus(
-        Status.Code.INVALID_ARGUMENT,
-        () -> client.publish(topic, request.toArray(PubsubMessage[]::new)));
-
-    assertThat(client.pullNow(subscription, 10)).isEmpty();
-  }
-
-  static Stream<Arguments> atTheLimit() {
-    return Stream.of(
-        Arguments.of("nearly 10,000,000 bytes", List.of(data(9_999_900))),
-        Arguments.of("1,000 messages", Collections.nCopies(1_000, text("a"))),
-        Arguments.of("100 attributes", List.of(withAttributes(100))),
-        Arguments.of("a key of 256 bytes", List.of(withAttribute("k".repeat(256), "v"))),
-        Arguments.of("a value of 1,024 bytes", List.of(withAttribute("k", "v".repeat(1_024)))),
-        Arguments.of("an ordering key of 1,024 bytes", List.of(keyed("k".repeat(1_024), "a"))));
-  }
-
-  @ParameterizedTest(name = "{0}")
-  @MethodSource("atTheLimit")
-  void aRequestAtALimitIsAccepted(String limit, List<PubsubMessage> messages) {
-    createBoth();
-
-    assertThat(client.publish(topic, messages.toArray(PubsubMessage[]::new)))
-        .hasSize(messages.size());
-  }
-
-  @Test
-  void aMessageWithNeitherDataNorAttributesIsRefused() {
-    createBoth();
-    assertStatus(
-        Status.Code.INVALID_ARGUMENT,
-        () -> client.publish(topic, PubsubMessage.getDefaultInstance()));
-    assertThat(client.publish(topic, withAttribute("k", ""))).hasSize(1);
-  }
-
-  // Topics and subscriptions
-
-  @Test
-  void whatExistsCannotBeCreatedAgain() {
-    createBoth();
-    assertStatus(
-        Status.Code.ALREADY_EXISTS,
-        () -> client.publisherStub().createTopic(Topic.newBuilder().setName(topic).build()));
-    assertStatus(
-        Status.Code.ALREADY_EXISTS,
-        () ->
-            client
-                .subscriberStub()
-                .createSubscription(
-                    Subscription.newBuilder().setName(subscription).setTopic(topic).build()));
-  }
-
-  @Test
-  void aSubscriptionNeedsItsTopic() {
-    assertStatus(
-        Status.Code.NOT_FOUND,
-        () ->
-            client
-                .subscriberStub()
-                .createSubscription(
-                    Subscription.newBuilder().setName(subscription).setTopic(topic).build()));
-  }
-
-  @Test
-  void aNewSubscriptionHasTheDefaultsOfTheService() {
-    createBoth();
-    client.topics.createTopic(topic + "-dead");
-    create(
-        Subscription.newBuilder()
-            .setName(subscription + "-b")
-            .setDeadLetterPolicy(
-                DeadLetterPolicy.newBuilder().setDeadLetterTopic(topic + "-dead")));
-
-    assertThat(client.subscriptions.getSubscription(subscription).getAckDeadlineSeconds())
-        .isEqualTo(10);
-    assertThat(
-            client
-                .subscriptions
-                .getSubscription(subscription + "-b")
-                .getDeadLetterPolicy()
-                .getMaxDeliveryAttempts())
-        .isEqualTo(5);
-  }
-
-  @Test
-  @KnownEmulatorFault.Affects(KnownEmulatorFault.ACCEPTS_SETTINGS_OUT_OF_RANGE)
-  void settingsOutOfRangeAreRefused() {
-    client.topics.createTopic(topic);
-    Subscription valid = Subscription.newBuilder().setName(subscription).setTopic(topic).build();
-    for (int seconds : new int[] {9, 601}) {
-      assertStatus(
-          Status.Code.INVALID_ARGUMENT,
-          () ->
-              client
-                  .subscriberStub()
-                  .createSubscription(valid.toBuilder().setAckDeadlineSeconds(seconds).build()));
-    }
-    for (int attempts : new int[] {4, 101}) {
-      assertStatus(
-          Status.Code.INVALID_ARGUMENT,
-          () ->
-              client
-                  .subscriberStub()
-                  .createSubscription(
-                      valid.toBuilder()
-                          .setDeadLetterPolicy(
-                              DeadLetterPolicy.newBuilder()
-                                  .setDeadLetterTopic(topic)
-                                  .setMaxDeliveryAttempts(attempts))
-                          .build()));
-    }
-  }
-
-  @Test
-  @KnownEmulatorFault.Affects(KnownEmulatorFault.ACCEPTS_SETTINGS_OUT_OF_RANGE)
-  void aLeaseLongerThanTenMinutesIsRefused() {
-    createBoth();
-    client.publish(topic, text("a"));
-    String ackId = client.pull(subscription, 1).get(0).getAckId();
-
-    assertStatus(
-        Status.Code.INVALID_ARGUMENT, () -> client.modifyAckDeadline(subscription, 601, ackId));
-  }
-
-  @Test
-  void anUpdateChangesWhatItsMaskNamesOnly() {
-    createBoth();
-
-    client.subscriptions.updateSubscription(
-        UpdateSubscriptionRequest.newBuilder()
-            .setSubscription(
-                Subscription.newBuilder()
-                    .setName(subscription)
-                    .setAckDeadlineSeconds(77)
-                    .putLabels("not", "named"))
-            .setUpdateMask(FieldMask.newBuilder().addPaths("ack_deadline_seconds"))
-            .build());
-
-    Subscription changed = client.subscriptions.getSubscription(subscription);
-    assertThat(changed.getAckDeadlineSeconds()).isEqualTo(77);
-    assertThat(changed.getLabelsMap()).isEmpty();
-    assertThat(changed.getTopic()).isEqualTo(topic);
-  }
-
-  @Test
-  void aDeletedTopicLeavesItsSubscriptionWithWhatItHolds() {
-    createBoth();
-    client.publish(topic, text("a"));
-
-    client.topics.deleteTopic(topic);
-
-    assertThat(client.subscriptions.getSubscription(subscription).getTopic())
-        .isEqualTo("_deleted-topic_");
-    assertThat(client.pull(subscription, 1)).hasSize(1);
-    assertStatus(Status.Code.NOT_FOUND, () -> client.publish(topic, text("b")));
-  }
-
-  @Test
-  void aTopicCreatedAgainDoesNotFeedItsOldSubscription() {
-    createBoth();
-    client.topics.deleteTopic(topic);
-    client.topics.createTopic(topic);
-
-    client.publish(topic, text("a"));
-
-    assertThat(client.pullNow(subscription, 1)).isEmpty();
-    assertThat(client.topics.listTopicSubscriptions(topic).iterateAll()).isEmpty();
-  }
-
-  @Test
-  void listsComeInPages() {
-    String project = "pages-" + test.get();
-    Set<String> names =
-        IntStream.range(0, 5)
-            .mapToObj(i -> ResourceNames.topic(project, "topic-" + i))
-            .collect(Collectors.toSet());
-    names.forEach(client.topics::createTopic);
-    names.forEach(
-        name ->
-            client.subscriptions.createSubscription(
-                Subscription.newBuilder()
-                    .setName(name.replace("/topics/", "/subscriptions/"))
-                    .setTopic(ResourceNames.topic(project, "topic-0"))
-                    .build()));
-
-    var firstPage =
-        client
-            .publisherStub()
-            .listTopics(
-                ListTopicsRequest.newBuilder()
-                    .setProject("projects/" + project)
-                    .setPageSize(2)
-                    .build());
-    assertThat(firstPage.getTopicsCount()).isEqualTo(2);
-    assertThat(firstPage.getNextPageToken()).isNotEmpty();
-    assertThat(client.topics.listTopics("projects/" + project).iterateAll())
-        .extracting(Topic::getName)
-        .containsExactlyInAnyOrderElementsOf(names);
-    assertThat(client.subscriptions.listSubscriptions("projects/" + project).iterateAll())
-        .hasSize(5);
-    assertThat(
-            client
-                .topics
-                .listTopicSubscriptions(ResourceNames.topic(project, "topic-0"))
-                .iterateAll())
-        .hasSize(5);
-  }
-
-  @Test
-  void aBadNameIsRefused() {
-    for (String bad : List.of("projects/p/topics/1", "projects/p/topics/goog-x", "t")) {
-      assertStatus(
-          Status.Code.INVALID_ARGUMENT,
-          () -> client.publisherStub().createTopic(Topic.newBuilder().setName(bad).build()));
-    }
-  }
-
-  // Helpers
-
-  private void createBoth() {
-    client.topics.createTopic(topic);
-    create(Subscription.newBuilder().setName(subscription));
-  }
-
-  private void createOrdered() {
-    client.topics.createTopic(topic);
-    create(Subscription.newBuilder().setName(subscription).setEnableMessageOrdering(true));
-  }
-
-  /** Of the test's own topic unless another is set. */
-  private void create(Subscription.Builder settings) {
-    if (settings.getTopic().isEmpty()) {
-      settings.setTopic(topic);
-    }
-    client.subscriptions.createSubscription(settings.build());
-  }
-
-  private Subscriber start(Set<String> seen, long outstanding) {
-    Subscriber subscriber =
-        client.subscriber(
-            subscription,
-            (message, reply) -> {
-              seen.add(message.getData().toStringUtf8());
-              reply.ack();
-            },
-            builder ->
-                builder.setFlowControlSettings(
-                    FlowControlSettings.newBuilder()
-                        .setMaxOutstandingElementCount(outstanding)
-                        .build()));
-    subscriber.startAsync().awaitRunning();
-    return subscriber;
-  }
-
-  private void staysEmpty() {
-    await()
-        .during(PAST_A_SHORT_LEASE)
-        .atMost(PATIENCE)
-        .until(() -> client.pullNow(subscription, 1).isEmpty());
-  }
-
-  private static void settlesAt(int messages, RawStream stream) {
-    await().atMost(PATIENCE).until(() -> stream.received.size() >= messages);
-    settlesBelow(messages + 1, stream);
-  }
-
-  private static void settlesBelow(int messages, RawStream stream) {
-    await()
-        .during(Duration.ofMillis(400))
-        .atMost(PATIENCE)
-        .failFast("more than " + (messages - 1), () -> stream.received.size() >= messages)
-        .until(() -> stream.received.size() < messages);
-  }
-
-  static void assertStatus(Status.Code code, ThrowingCallable call) {
-    assertThatThrownBy(call)
-        .isInstanceOfSatisfying(
-            StatusRuntimeException.class,
-            refused -> assertThat(refused.getStatus().getCode()).isEqualTo(code));
-  }
-
-  static PubsubMessage text(String text) {
-    return PubsubMessage.newBuilder().setData(ByteString.copyFromUtf8(text)).build();
-  }
-
-  private static PubsubMessage[] texts(int count) {
-    return IntStream.range(0, count).mapToObj(i -> text("m" + i)).toArray(PubsubMessage[]::new);
-  }
-
-  static PubsubMessage keyed(String key, String text) {
-    return text(text).toBuilder().setOrderingKey(key).build();
-  }
-
-  private static PubsubMessage withAttribute(String key, String value) {
-    return PubsubMessage.newBuilder().putAttributes(key, value).build();
-  }
-
-  private static PubsubMessage withAttributes(int count) {
-    PubsubMessage.Builder message = PubsubMessage.newBuilder();
-    IntStream.range(0, count).forEach(i -> message.putAttributes("k" + i, "v"));
-    return message.build();
-  }
-
-  private static PubsubMessage data(int size) {
-    return PubsubMessage.newBuilder().setData(bytes(size)).build();
-  }
-
-  private static ByteString bytes(int size) {
-    return ByteString.copyFrom(new byte[size]);
-  }
-
-  static String textOf(ReceivedMessage message) {
-    return message.getMessage().getData().toStringUtf8();
   }
 }

@@ -99,7 +99,7 @@ final class RedeliveryPolicy {
   }
 
   private static void refuseUnsupported(Subscription given) {
-    if (given.getPushConfig().isInitialized() && !given.getPushConfig().getPushEndpoint().isEmpty()
+    if (!given.getPushConfig().getPushEndpoint().isEmpty()
         || given.hasBigqueryConfig()
         || given.hasCloudStorageConfig()) {
       throw Errors.unsupported("push, BigQuery or Cloud Storage subscriptions");

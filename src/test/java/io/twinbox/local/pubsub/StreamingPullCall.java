@@ -16,6 +16,10 @@ final class StreamingPullCall implements StreamObserver<StreamingPullRequest> {
   private final Set<StreamingPullCall> open;
   private final ServerCallStreamObserver<StreamingPullResponse> caller;
   private boolean keepsAlive;
+
+  /** Whether the first request was seen; without a {@link #stream} after it, it was refused. */
+  private boolean asked;
+
   private volatile SubscriptionQueue queue;
   private volatile PullStream stream;
 
@@ -30,15 +34,17 @@ final class StreamingPullCall implements StreamObserver<StreamingPullRequest> {
     this.caller = caller;
     caller.setOnReadyHandler(this::onReady);
     caller.setOnCancelHandler(this::onCancelled);
+    caller.setOnCloseHandler(() -> open.remove(this));
   }
 
   @Override
   public void onNext(StreamingPullRequest request) {
-    if (stream != null) {
-      if (!stream.finished()) {
+    if (asked) {
+      if (stream != null && !stream.finished()) {
         guarded(() -> more(request));
       }
     } else {
+      asked = true;
       calls.start(PubSubCall.STREAMING_PULL, request, caller, () -> open(request));
     }
   }
@@ -48,10 +54,12 @@ final class StreamingPullCall implements StreamObserver<StreamingPullRequest> {
     RedeliveryPolicy.requireAckDeadline(request.getStreamAckDeadlineSeconds());
     keepsAlive = request.getProtocolVersion() >= 1;
     queue = wanted;
+    acknowledge(request);
     stream = new PullStream(request, wanted.settings().getEnableMessageOrdering(), caller);
     open.add(this);
-    acknowledge(request);
     wanted.addReceiver(stream);
+    // Either may have happened before this stream was among the open ones.
+    calls.refusal().ifPresent(this::breakWith);
     if (caller.isCancelled()) {
       onCancelled();
     }
@@ -93,12 +101,12 @@ final class StreamingPullCall implements StreamObserver<StreamingPullRequest> {
 
   @Override
   public void onCompleted() {
-    if (stream == null) {
+    if (stream != null) {
+      leave();
+      stream.complete();
+    } else if (!asked) {
       caller.onCompleted();
-      return;
     }
-    leave();
-    stream.complete();
   }
 
   void breakWith(Status status) {

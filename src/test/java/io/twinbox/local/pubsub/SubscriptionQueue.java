@@ -37,7 +37,7 @@ final class SubscriptionQueue {
 
   private volatile Subscription settings;
   private volatile int size;
-  private boolean deleted;
+  private volatile boolean deleted;
   private long lastPosition;
   private long lastLease;
   private int turn;
@@ -79,6 +79,9 @@ final class SubscriptionQueue {
 
   void addReceiver(Receiver receiver) {
     act(() -> receivers.add(receiver));
+    if (deleted) {
+      receiver.fail(Errors.notFound(settings.getName()));
+    }
   }
 
   /**

@@ -1,0 +1,290 @@
+package io.twinbox.promises;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.pubsub.v1.ListTopicSubscriptionsRequest;
+import com.google.pubsub.v1.PubsubMessage;
+import io.grpc.Status;
+import io.twinbox.local.LocalPostgres;
+import io.twinbox.local.pubsub.LocalPubSubFaults;
+import io.twinbox.local.pubsub.PubSubCall;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.Statement;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.springframework.jdbc.core.StatementCallback;
+
+/** What README promises of the way from the outbox to Pub/Sub. */
+class DispatchPromisesTest extends PromiseTest {
+
+  @Test
+  void committedEventIsPublishedWithItsOwnAttributesAndItsId() {
+    createTopicAndSubscription();
+    UUID id =
+        put("{\"amount\": \"12.50\"}", "{\"type\": \"issued\", \"Authorization\": \"mine\"}", null);
+    start("dispatch");
+
+    eventually().until(() -> !published().isEmpty());
+
+    PubsubMessage message = published().get(0);
+    assertThat(message.getData().toStringUtf8()).isEqualTo("{\"amount\": \"12.50\"}");
+    assertThat(message.getAttributesMap())
+        .isEqualTo(Map.of("type", "issued", "Authorization", "mine", "outbox_id", id.toString()));
+    eventually().until(() -> count("pubsub_outbox_published") == 1);
+    assertThat(state(id)).isEqualTo("published");
+    assertThat(count("pubsub_outbox_due")).isZero();
+  }
+
+  @Test
+  void rolledBackTransactionPublishesNothing() throws Exception {
+    createTopicAndSubscription();
+    start("dispatch");
+    try (Connection connection =
+            DriverManager.getConnection(databaseUrl, LocalPostgres.USER, LocalPostgres.PASSWORD);
+        Statement statement = connection.createStatement()) {
+      connection.setAutoCommit(false);
+      statement.execute("SELECT outbox_put('orders', 'rolled back')");
+      connection.rollback();
+    }
+    put("committed");
+
+    eventually().until(() -> count("pubsub_outbox_published") == 1);
+    assertThat(publishedTexts()).containsExactly("committed");
+  }
+
+  @Test
+  void poisonRowDoesNotDelayOthers() {
+    createTopicAndSubscription();
+    pubSub
+        .faults()
+        .failPublishWhen(m -> m.getData().toStringUtf8().equals("poison"), Status.INVALID_ARGUMENT);
+    List<UUID> ids = new ArrayList<>();
+    for (int i = 0; i < 100; i++) {
+      ids.add(put(i == 50 ? "poison" : "event " + i));
+    }
+    start("dispatch", "twinbox.dispatch.backoff-base=1h", "twinbox.dispatch.backoff-cap=1h");
+
+    eventually().until(() -> count("pubsub_outbox_published") == 99);
+    Map<String, Object> poison = status(ids.get(50));
+    assertThat(poison.get("attempts")).isEqualTo(1);
+    assertThat((String) poison.get("last_error")).contains("INVALID_ARGUMENT");
+    assertThat(publishedTexts()).doesNotHaveDuplicates().hasSize(99);
+  }
+
+  @Test
+  void messageRefusedTooOftenIsDeadAndKept() {
+    createTopicAndSubscription();
+    pubSub.faults().failPublishWhen(m -> true, Status.INVALID_ARGUMENT);
+    UUID id = put("never");
+    start(
+        "dispatch",
+        "twinbox.dispatch.max-attempts=3",
+        "twinbox.dispatch.backoff-base=10ms",
+        "twinbox.dispatch.backoff-cap=20ms");
+
+    eventually().until(() -> state(id).equals("dead"));
+    assertThat(status(id).get("attempts")).isEqualTo(3);
+    assertThat(count("pubsub_outbox")).isEqualTo(1);
+  }
+
+  @Test
+  void missingTopicKillsNoRowAndNothingWaitsOnAfterItIsThere() {
+    List<UUID> ids = IntStream.range(0, 20).mapToObj(i -> put("event " + i)).toList();
+    start("dispatch", "twinbox.dispatch.max-attempts=1", "twinbox.dispatch.probe-cap=1s");
+    eventually().until(() -> status(ids.get(0)).get("last_error") != null);
+    assertThat((String) status(ids.get(0)).get("last_error")).contains("NOT_FOUND");
+
+    createTopicAndSubscription();
+
+    eventually().until(() -> count("pubsub_outbox_published") == 20);
+    assertThat(
+            jdbc.queryForList("SELECT DISTINCT attempts FROM pubsub_outbox_status", Integer.class))
+        .containsExactly(0);
+  }
+
+  @Test
+  void unavailablePubSubKillsNoRow() {
+    createTopicAndSubscription();
+    pubSub.faults().refuseAll(true);
+    UUID id = put("event");
+    start(
+        "dispatch",
+        "twinbox.dispatch.max-attempts=1",
+        "twinbox.dispatch.publish-timeout=1s",
+        "twinbox.dispatch.probe-cap=1s");
+    eventually().until(() -> status(id).get("last_error") != null);
+    assertThat(state(id)).isNotEqualTo("dead");
+    assertThat(status(id).get("attempts")).isEqualTo(0);
+
+    pubSub.faults().refuseAll(false);
+
+    eventually().until(() -> state(id).equals("published"));
+  }
+
+  @Test
+  void codeThatNoListNamesIsNoRowsFault() {
+    createTopicAndSubscription();
+    LocalPubSubFaults.Rule rule =
+        pubSub.faults().failWhen(PubSubCall.PUBLISH, r -> true, Status.DATA_LOSS);
+    UUID id = put("event");
+    start("dispatch", "twinbox.dispatch.max-attempts=1", "twinbox.dispatch.probe-cap=1s");
+    eventually().until(() -> rule.hits() >= 2);
+    assertThat(status(id).get("attempts")).isEqualTo(0);
+    rule.close();
+    eventually().until(() -> state(id).equals("published"));
+  }
+
+  @Test
+  void topicWithoutSubscriptionHoldsItsRows() {
+    pubSub.createTopic(PROJECT, TOPIC);
+    UUID id = put("event");
+    AtomicInteger checks = new AtomicInteger();
+    pubSub
+        .faults()
+        .failWhen(
+            PubSubCall.ADMIN,
+            request ->
+                request instanceof ListTopicSubscriptionsRequest && checks.incrementAndGet() < 0,
+            Status.INTERNAL);
+    start("dispatch");
+    // The second check comes two seconds after the first: many polls later.
+    eventually().until(() -> checks.get() >= 2);
+    assertThat(published()).isEmpty();
+    assertThat(state(id)).isEqualTo("due");
+
+    pubSub.createSubscription(PROJECT, SUBSCRIPTION, TOPIC);
+
+    eventually().until(() -> state(id).equals("published"));
+    assertThat(backlog()).isEqualTo(1);
+  }
+
+  @Test
+  void lostAnswerIsPublishedAgainUnderTheSameId() {
+    createTopicAndSubscription();
+    pubSub.faults().losePublishAnswers(1);
+    UUID id = put("event");
+    start("dispatch");
+
+    eventually().until(() -> state(id).equals("published"));
+    assertThat(published()).hasSize(2);
+    assertThat(published())
+        .allSatisfy(m -> assertThat(m.getAttributesOrThrow("outbox_id")).isEqualTo(id.toString()));
+  }
+
+  @Test
+  void eventsOfOneOrderingKeyAreFirstPublishedInOrderThroughFailures() {
+    createTopicAndSubscription();
+    List<String> keys = List.of("a", "b", "c", "ä");
+    for (int i = 0; i < 400; i++) {
+      put("%s %03d".formatted(keys.get(i % 4), i), "{}", keys.get(i % 4));
+    }
+    pubSub.faults().failNext(PubSubCall.PUBLISH, 3, Status.UNAVAILABLE);
+    pubSub.faults().losePublishAnswers(2);
+    pubSub.faults().failNext(PubSubCall.PUBLISH, 2, Status.NOT_FOUND);
+    String[] settings = {"twinbox.dispatch.batch-rows=40", "twinbox.dispatch.probe-cap=1s"};
+    start("dispatch", settings);
+    start("dispatch", settings);
+
+    eventually().until(() -> count("pubsub_outbox_published") == 400);
+    Map<String, List<String>> firstPublications = new HashMap<>();
+    for (PubsubMessage message : published()) {
+      List<String> ofKey =
+          firstPublications.computeIfAbsent(message.getOrderingKey(), k -> new ArrayList<>());
+      String text = message.getData().toStringUtf8();
+      if (!ofKey.contains(text)) {
+        ofKey.add(text);
+      }
+    }
+    assertThat(firstPublications).containsOnlyKeys(keys);
+    firstPublications.forEach((key, texts) -> assertThat(texts).hasSize(100).isSorted());
+  }
+
+  @Test
+  void refusedEventBlocksOnlyItsOwnOrderingKey() {
+    createTopicAndSubscription();
+    pubSub
+        .faults()
+        .failPublishWhen(m -> m.getData().toStringUtf8().equals("a 1"), Status.INVALID_ARGUMENT);
+    for (int i = 0; i < 3; i++) {
+      put("a " + i, "{}", "a");
+      put("b " + i, "{}", "b");
+      put("no key " + i);
+    }
+    start("dispatch", "twinbox.dispatch.max-attempts=1");
+
+    eventually().until(() -> count("pubsub_outbox_published") == 7);
+    eventually().until(() -> count("pubsub_outbox_status WHERE state = 'dead'") == 1);
+    assertThat(publishedTexts())
+        .containsExactlyInAnyOrder("a 0", "b 0", "b 1", "b 2", "no key 0", "no key 1", "no key 2");
+    assertThat(count("pubsub_outbox_status WHERE state = 'due' AND ordering_key = 'a'"))
+        .isEqualTo(1);
+  }
+
+  @Test
+  void publishedPayloadsLeaveAfterTheirRetentionAndIdentitiesStay() {
+    createTopicAndSubscription();
+    UUID id =
+        jdbc.queryForObject(
+            "SELECT outbox_put('orders', 'event', '{}', NULL, 'order-1', 'shop')", UUID.class);
+    start(
+        "dispatch,maintain",
+        "twinbox.maintain.payload-retention=1ms",
+        "twinbox.maintain.interval=100ms");
+    eventually().until(() -> count("pubsub_outbox") == 0 && count("pubsub_outbox_published") == 1);
+    assertThat(state(id)).isEqualTo("published");
+
+    UUID again =
+        jdbc.queryForObject(
+            "SELECT outbox_put('orders', 'event', '{}', NULL, 'order-1', 'shop')", UUID.class);
+    assertThat(again).isEqualTo(id);
+    assertThat(count("pubsub_outbox")).isZero();
+  }
+
+  @Test
+  void failoverThatLeavesAReadOnlyServerBehindIsSurvived() {
+    createTopicAndSubscription();
+    UUID first = put("before");
+    // Without the choice of a primary at connect, so that the pool holds sessions of the old one.
+    start("dispatch", "spring.datasource.hikari.data-source-properties.targetServerType=any");
+    eventually().until(() -> state(first).equals("published"));
+    UUID second = put("after");
+    // Sessions that begin now are those of a server that was the primary and is a standby.
+    String database = jdbc.queryForObject("SELECT current_database()", String.class);
+    jdbc.execute("UPDATE pubsub_outbox_due SET next_retry_at = now() + interval '1 hour'");
+    jdbc.execute("ALTER DATABASE " + database + " SET default_transaction_read_only = on");
+    jdbc.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()");
+    eventually()
+        .until(
+            () ->
+                jdbc.queryForObject(
+                        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'twinbox'",
+                        Integer.class)
+                    > 0);
+    jdbc.execute(
+        (StatementCallback<Boolean>)
+            statement -> {
+              statement.execute("SET default_transaction_read_only = off");
+              return statement.execute(
+                  "ALTER DATABASE " + database + " RESET default_transaction_read_only");
+            });
+    jdbc.execute("UPDATE pubsub_outbox_due SET next_retry_at = now()");
+
+    eventually().until(() -> state(second).equals("published"));
+  }
+
+  private String state(UUID id) {
+    return (String) status(id).get("state");
+  }
+
+  private Map<String, Object> status(UUID id) {
+    return jdbc.queryForMap("SELECT * FROM pubsub_outbox_status WHERE id = ?", id);
+  }
+}
