@@ -279,6 +279,18 @@ class CrashTest {
   }
 
   @Test
+  void sigtermEndsADispatchWhosePubSubIsAway() {
+    TwinboxProcess dispatch =
+        start("dispatch", "dispatch-alone", "127.0.0.1:" + TwinboxProcess.freePort());
+    dispatch.ready();
+
+    dispatch.sigterm();
+
+    assertThat(dispatch.exitCode(Duration.ofSeconds(30))).isIn(0, 143);
+    assertThat(dispatch.output()).doesNotContain("Forcing the routes to be shutdown", "\tat ");
+  }
+
+  @Test
   void aKilledProduceIsRunAgainAndDoublesNothing() throws Exception {
     int rows = 20_000;
     LocalBigQuery bigQuery = keep(LocalBigQuery.start("local"));

@@ -1,9 +1,12 @@
 package io.twinbox.process;
 
 import com.google.pubsub.v1.AcknowledgeRequest;
+import com.google.pubsub.v1.PublisherGrpc;
 import com.google.pubsub.v1.PullRequest;
 import com.google.pubsub.v1.ReceivedMessage;
 import com.google.pubsub.v1.SubscriberGrpc;
+import com.google.pubsub.v1.Subscription;
+import com.google.pubsub.v1.Topic;
 import io.grpc.ManagedChannel;
 import io.grpc.ManagedChannelBuilder;
 import io.grpc.StatusRuntimeException;
@@ -33,6 +36,26 @@ final class Published implements AutoCloseable {
     this.subscription = "projects/%s/subscriptions/%s".formatted(project, subscription);
     reader.setDaemon(true);
     reader.start();
+  }
+
+  static void createTopicAndSubscription(
+      String endpoint, String project, String topic, String subscription) {
+    ManagedChannel channel = ManagedChannelBuilder.forTarget(endpoint).usePlaintext().build();
+    try {
+      String topicName = "projects/%s/topics/%s".formatted(project, topic);
+      PublisherGrpc.newBlockingStub(channel)
+          .withDeadlineAfter(30, TimeUnit.SECONDS)
+          .createTopic(Topic.newBuilder().setName(topicName).build());
+      SubscriberGrpc.newBlockingStub(channel)
+          .withDeadlineAfter(30, TimeUnit.SECONDS)
+          .createSubscription(
+              Subscription.newBuilder()
+                  .setName("projects/%s/subscriptions/%s".formatted(project, subscription))
+                  .setTopic(topicName)
+                  .build());
+    } finally {
+      channel.shutdownNow();
+    }
   }
 
   private void read() {

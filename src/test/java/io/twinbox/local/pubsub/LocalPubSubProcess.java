@@ -17,6 +17,11 @@ public final class LocalPubSubProcess implements AutoCloseable {
     this.endpoint = endpoint;
   }
 
+  /** Starts it with nothing in it. */
+  public static LocalPubSubProcess start() {
+    return start(List.of());
+  }
+
   /**
    * Starts it with one topic.
    *
@@ -31,6 +36,10 @@ public final class LocalPubSubProcess implements AutoCloseable {
       arguments.add("--subscription");
       arguments.add(ResourceNames.subscription(project, subscription) + "=" + topicName);
     }
+    return start(arguments);
+  }
+
+  private static LocalPubSubProcess start(List<String> arguments) {
     ChildProcess process =
         ChildProcess.java(LocalPubSubMain.class, arguments.toArray(String[]::new));
     try {
