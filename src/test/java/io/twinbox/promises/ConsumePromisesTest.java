@@ -67,8 +67,9 @@ class ConsumePromisesTest extends PromiseTest {
       statement.execute("INSERT INTO gate (id) VALUES (1)");
       start("consume");
       publish("event", key("twin"));
+      awaitBlockedSessions(1);
+      // It waits for the gate, its twin for the key.
       publish("event", key("twin"));
-      // One waits for the gate, its twin for the key.
       awaitBlockedSessions(2);
       holder.rollback();
     }
