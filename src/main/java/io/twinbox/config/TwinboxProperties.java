@@ -66,6 +66,7 @@ public record TwinboxProperties(
       @Min(1) @Max(60) int batchSize,
       @NotNull Duration maxLease,
       @Min(1) int maxAttempts,
+      @Min(2) int maxDeliveries,
       @NotNull Duration shutdownTimeout,
       @NotNull Duration lockTimeout,
       @NotNull Duration watchInterval) {}

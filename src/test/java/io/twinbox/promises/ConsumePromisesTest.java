@@ -3,6 +3,8 @@ package io.twinbox.promises;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.google.pubsub.v1.DeadLetterPolicy;
+import com.google.pubsub.v1.Subscription;
 import io.twinbox.TwinboxApplication;
 import io.twinbox.local.LocalPostgres;
 import java.io.IOException;
@@ -154,6 +156,32 @@ class ConsumePromisesTest extends PromiseTest {
     eventually().until(() -> count("effect") == 1 && backlog() == 0);
     assertThat(calls()).isEqualTo(6);
     assertThat(count("transactional_inbox_dead_letter")).isZero();
+  }
+
+  @Test
+  void messageThatIsDeliveredWithoutEndIsKeptForTheOperator() throws Exception {
+    pubSub.createTopic(PROJECT, TOPIC);
+    pubSub.createTopic(PROJECT, "given-up");
+    pubSub.createSubscription(
+        Subscription.newBuilder()
+            .setName(SUBSCRIPTION_PATH)
+            .setTopic(TOPIC_PATH)
+            .setDeadLetterPolicy(
+                DeadLetterPolicy.newBuilder()
+                    .setDeadLetterTopic("projects/promises/topics/given-up")
+                    .setMaxDeliveryAttempts(100))
+            .build());
+    // Never counted as a failure, as when the handler ends its process.
+    failing("40001", 1_000);
+    start("consume", "twinbox.consume.max-deliveries=5");
+    publish("event", key("endless"));
+
+    eventually().until(() -> count("transactional_inbox_dead_letter") == 1 && backlog() == 0);
+    assertThat(
+            jdbc.queryForObject("SELECT reason FROM transactional_inbox_dead_letter", String.class))
+        .startsWith("delivered more than 5 times without an outcome");
+    assertThat(calls()).isEqualTo(5);
+    assertThat(count("effect")).isZero();
   }
 
   @Test
