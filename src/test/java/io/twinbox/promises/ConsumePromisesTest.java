@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.google.pubsub.v1.DeadLetterPolicy;
 import com.google.pubsub.v1.Subscription;
 import io.twinbox.TwinboxApplication;
+import io.twinbox.inbox.DatabaseTrouble;
 import io.twinbox.local.LocalPostgres;
 import java.io.IOException;
 import java.sql.Connection;
@@ -187,7 +188,9 @@ class ConsumePromisesTest extends PromiseTest {
   @Test
   void messagesWaitWhileTheDatabaseIsAwayAndGoOnByThemselves() throws Exception {
     createTopicAndSubscription();
-    start("consume", "twinbox.consume.max-attempts=1");
+    DatabaseTrouble trouble =
+        start("consume", "twinbox.consume.max-attempts=1", "twinbox.consume.concurrency=4")
+            .getBean(DatabaseTrouble.class);
     String database = database();
     try (Connection admin =
             DriverManager.getConnection(
@@ -203,7 +206,8 @@ class ConsumePromisesTest extends PromiseTest {
       for (int i = 0; i < 20; i++) {
         publish("event %02d".formatted(i), key("id-" + i));
       }
-      eventually().until(() -> pubSub.stats().deliveries() >= 20);
+      // Each has failed for want of a connection, which is not its fault, and waits.
+      eventually().until(() -> trouble.waiting() == 4);
       statement.execute("ALTER DATABASE " + database + " WITH ALLOW_CONNECTIONS true");
     }
 

@@ -74,8 +74,8 @@ class ProducePromisesTest extends PromiseTest {
     // Also when their payloads have gone.
     jdbc.execute(
         "INSERT INTO pubsub_outbox_published SELECT id, topic_name, now(), 'm', payload_hash FROM pubsub_outbox");
-    jdbc.execute("DELETE FROM pubsub_outbox");
     jdbc.execute("DELETE FROM pubsub_outbox_due");
+    jdbc.execute("DELETE FROM pubsub_outbox");
     run();
     assertThat(count("pubsub_outbox")).isZero();
   }
