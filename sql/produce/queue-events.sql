@@ -20,6 +20,7 @@ queued AS (
   FROM extracted AS e
   WHERE e.refusal IS NULL
     AND NOT EXISTS (SELECT FROM pubsub_outbox_published AS p WHERE p.id = e.id)
+    AND NOT EXISTS (SELECT FROM pubsub_outbox_discarded AS x WHERE x.id = e.id)
   -- seq is the order of publication within an ordering key.
   ORDER BY e.line
   ON CONFLICT ON CONSTRAINT pubsub_outbox_id_unique DO NOTHING
@@ -27,12 +28,13 @@ queued AS (
 ),
 known AS MATERIALIZED (
   SELECT DISTINCT ON (e.id) e.id, e.topic_name, e.event_key, e.payload_hash,
-         coalesce(o.payload_hash, p.payload_hash) AS known_hash
+         coalesce(o.payload_hash, p.payload_hash, x.payload_hash) AS known_hash
   FROM extracted AS e
   LEFT JOIN pubsub_outbox AS o ON o.id = e.id
   LEFT JOIN pubsub_outbox_published AS p ON p.id = e.id
+  LEFT JOIN pubsub_outbox_discarded AS x ON x.id = e.id
   WHERE e.refusal IS NULL
-    AND (o.id IS NOT NULL OR p.id IS NOT NULL)
+    AND (o.id IS NOT NULL OR p.id IS NOT NULL OR x.id IS NOT NULL)
 ),
 changed AS (
   INSERT INTO produce_changed AS c (id, topic_name, source, event_key, known_hash, payload_hash)

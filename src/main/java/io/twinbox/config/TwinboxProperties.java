@@ -54,7 +54,8 @@ public record TwinboxProperties(
       @NotNull Duration maxLease,
       @Min(1) int maxAttempts,
       @NotNull Duration shutdownTimeout,
-      @NotNull Duration lockTimeout) {}
+      @NotNull Duration lockTimeout,
+      @NotNull Duration replayInterval) {}
 
   /** Settings of the extraction from BigQuery. */
   public record Produce(
@@ -80,5 +81,9 @@ public record TwinboxProperties(
 
   /** Settings of retention. */
   public record Maintain(
-      @NotNull Duration payloadRetention, @NotNull Duration interval, @Min(1) int batchSize) {}
+      @NotNull Duration payloadRetention,
+      @NotNull Duration subscriptionRetention,
+      @NotNull Duration interval,
+      @Min(1) int batchSize,
+      @NotNull Duration statementTimeout) {}
 }

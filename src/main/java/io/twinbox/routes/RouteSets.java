@@ -1,5 +1,6 @@
 package io.twinbox.routes;
 
+import io.twinbox.config.RetentionCheck;
 import io.twinbox.config.StartupException;
 import io.twinbox.config.TwinboxProperties;
 import java.io.IOException;
@@ -105,6 +106,7 @@ class RouteSets implements CamelContextConfiguration {
           "Set each in the environment or in %s."
               .formatted(properties.topicDir().resolve("topic.properties")));
     }
+    RetentionCheck.check(properties, sets);
     var dispatch = properties.dispatch();
     if (dispatch.publishTimeout().compareTo(dispatch.lease()) >= 0) {
       throw new StartupException(
