@@ -156,7 +156,7 @@ COMMENT ON VIEW pubsub_outbox_status IS
 
 CREATE VIEW pubsub_outbox_backlog AS
 -- Topics by jumps over the three partial indexes, and at most 100,000 rows of each kind counted per topic: the cost is
--- bounded however many rows wait.
+-- bounded however many rows wait. ORDER BY is there for the planner, which otherwise reads the whole table per topic.
 WITH RECURSIVE topic AS (
   SELECT least(
            (SELECT d.topic_name FROM pubsub_outbox_due AS d WHERE d.ordering_key IS NULL AND d.dead_at IS NULL
@@ -198,7 +198,7 @@ CROSS JOIN LATERAL (
          count(*) FILTER (WHERE counted.claim_token IS NULL) AS waiting
   FROM (SELECT d.claim_token FROM pubsub_outbox_due AS d
         WHERE d.topic_name = t.topic_name AND d.ordering_key IS NULL AND d.dead_at IS NULL AND d.next_retry_at > now()
-        LIMIT 100000) AS counted) AS later
+        ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS later
 CROSS JOIN LATERAL (
   SELECT count(*) FILTER (WHERE counted.next_retry_at <= now()) AS due,
          count(*) FILTER (WHERE counted.next_retry_at > now() AND counted.claim_token IS NOT NULL) AS claimed,
@@ -206,7 +206,7 @@ CROSS JOIN LATERAL (
          min(counted.next_retry_at) FILTER (WHERE counted.next_retry_at <= now()) AS oldest_due
   FROM (SELECT d.next_retry_at, d.claim_token FROM pubsub_outbox_due AS d
         WHERE d.topic_name = t.topic_name AND d.ordering_key IS NOT NULL AND d.dead_at IS NULL
-        LIMIT 100000) AS counted) AS keyed
+        ORDER BY d.ordering_key, d.seq LIMIT 100000) AS counted) AS keyed
 CROSS JOIN LATERAL (
   SELECT count(*) AS n
   FROM (SELECT FROM pubsub_outbox_due AS d
@@ -386,7 +386,7 @@ BEGIN
   FROM outbox_replay_seqs(chosen, greatest(clock_timestamp(), not_before), per_second) AS r;
   IF replayed = 0 THEN
     RAISE EXCEPTION 'outbox_replay: topic % has no dead event that matches', coalesce(topic, 'NULL')
-      USING ERRCODE = 'no_data_found', HINT = 'SELECT * FROM outbox_dead() lists the dead events of all topics.';
+      USING ERRCODE = 'no_data_found', HINT = 'outbox_dead(), by JMX listDead, lists the dead events of all topics.';
   END IF;
   more := EXISTS (
     SELECT FROM pubsub_outbox_due AS d
@@ -495,7 +495,7 @@ BEGIN
     true, reason, who);
   IF discarded = 0 THEN
     RAISE EXCEPTION 'outbox_discard: topic % has no dead event that matches', coalesce(topic, 'NULL')
-      USING ERRCODE = 'no_data_found', HINT = 'SELECT * FROM outbox_dead() lists the dead events of all topics.';
+      USING ERRCODE = 'no_data_found', HINT = 'outbox_dead(), by JMX listDead, lists the dead events of all topics.';
   END IF;
   more := EXISTS (
     SELECT FROM pubsub_outbox_due AS d
@@ -799,7 +799,7 @@ BEGIN
   IF requested = 0 THEN
     RAISE EXCEPTION 'inbox_replay: consumer % has no open dead letter with a key that matches', coalesce(consumer, 'NULL')
       USING ERRCODE = 'no_data_found',
-            HINT = 'SELECT * FROM inbox_dead() lists them for all consumers. Letters without a key need inbox_assign_key first; those whose replay was asked for are left out.';
+            HINT = 'inbox_dead(), by JMX listDead, lists them for all consumers. Letters without a key need inbox_assign_key first; those whose replay was asked for are left out.';
   END IF;
   more := EXISTS (
     SELECT FROM transactional_inbox_dead_letter AS l
@@ -863,7 +863,7 @@ DECLARE
   number  bigint;
 BEGIN
   PERFORM twinbox_check_repair('inbox_replay_ids', reason);
-  PERFORM inbox_refuse_ids('inbox_replay_ids', ids, 'SELECT * FROM inbox_dead() lists the open ones.', true);
+  PERFORM inbox_refuse_ids('inbox_replay_ids', ids, 'inbox_dead(), by JMX listDead, lists the open ones.', true);
   SELECT string_agg(CAST(l.id AS text), ', ' ORDER BY l.id)
   INTO keyless
   FROM transactional_inbox_dead_letter AS l
@@ -931,7 +931,7 @@ DECLARE
   applied text;
 BEGIN
   PERFORM twinbox_check_repair('inbox_discard_ids', reason);
-  PERFORM inbox_refuse_ids('inbox_discard_ids', ids, 'SELECT * FROM inbox_dead() lists the open ones.');
+  PERFORM inbox_refuse_ids('inbox_discard_ids', ids, 'inbox_dead(), by JMX listDead, lists the open ones.');
   -- A replay in its transaction holds the letter: this waits, and then sees what became of it.
   SELECT count(*), count(locked.idempotency_key)
   INTO number, keyed
@@ -943,7 +943,7 @@ BEGIN
         FOR UPDATE) AS locked;
   IF number < (SELECT count(DISTINCT u.id) FROM unnest(ids) AS u (id)) THEN
     RAISE EXCEPTION 'inbox_discard_ids: nothing was done, since one of the letters was closed meanwhile'
-      USING ERRCODE = 'object_in_use', HINT = 'SELECT * FROM inbox_dead() lists the open ones.';
+      USING ERRCODE = 'object_in_use', HINT = 'inbox_dead(), by JMX listDead, lists the open ones.';
   END IF;
   -- The key is what keeps the message from taking effect; while a twin is being processed, this waits for it.
   WITH took AS (
@@ -973,7 +973,7 @@ BEGIN
   SET closed_at = clock_timestamp(),
       closed_as = 'discarded',
       closed_by = twinbox_who(who),
-      closed_reason = btrim(reason),
+      closed_reason = btrim(inbox_discard_ids.reason),
       replay_requested_at = NULL,
       replay_next_at = NULL,
       replay_lock_id = NULL,
@@ -1007,7 +1007,7 @@ BEGIN
     RAISE EXCEPTION 'inbox_assign_key: a key is text of 1 to 512 bytes; this one has %', coalesce(octet_length(key), 0)
       USING ERRCODE = 'invalid_parameter_value';
   END IF;
-  PERFORM inbox_refuse_ids('inbox_assign_key', ARRAY[id], 'SELECT * FROM inbox_dead() lists the open ones.');
+  PERFORM inbox_refuse_ids('inbox_assign_key', ARRAY[id], 'inbox_dead(), by JMX listDead, lists the open ones.');
   SELECT *
   INTO letter
   FROM transactional_inbox_dead_letter AS l

@@ -191,10 +191,7 @@ class OutboxRepairTest extends PromiseTest {
     UUID unknown = UUID.randomUUID();
     die(dead, "e");
     assertThatThrownBy(
-            () ->
-                call(
-                    "SELECT outbox_replay_ids(ARRAY[?, ?, ?], 'r')",
-                    dead, due, unknown))
+            () -> call("SELECT outbox_replay_ids(ARRAY[?, ?, ?], 'r')", dead, due, unknown))
         .hasMessageContaining("of the ids given 2 cannot be used")
         .hasMessageContaining(due + " is due")
         .hasMessageContaining(unknown + " is unknown");
@@ -267,10 +264,13 @@ class OutboxRepairTest extends PromiseTest {
     assertThat(read(camel, new String[] {"k1", "k2"}, new String[] {"one", "two"}))
         .containsEntry("queued", 2L);
     UUID event = id("orders-source", "k1");
-    UUID served = jdbc.queryForObject("SELECT outbox_put('orders', 'served', event_key => 's1')", UUID.class);
+    UUID served =
+        jdbc.queryForObject("SELECT outbox_put('orders', 'served', event_key => 's1')", UUID.class);
     die(event, "e");
     die(served, "e");
-    assertThat(call("SELECT * FROM outbox_discard('orders', 'not wanted', older_than => interval '0')"))
+    assertThat(
+            call(
+                "SELECT * FROM outbox_discard('orders', 'not wanted', older_than => interval '0')"))
         .containsEntry("discarded", 2L)
         .containsEntry("more", false);
 
@@ -400,8 +400,7 @@ class OutboxRepairTest extends PromiseTest {
 
   @Test
   void republishQueuesOnceInOrderAndCountsWhatItCannot() {
-    List<UUID> ids =
-        IntStream.range(0, 10).mapToObj(i -> put("event " + i, "{}", "k")).toList();
+    List<UUID> ids = IntStream.range(0, 10).mapToObj(i -> put("event " + i, "{}", "k")).toList();
     publishedAlready("now()");
     jdbc.update("DELETE FROM pubsub_outbox WHERE id IN (?, ?)", ids.get(0), ids.get(1));
 
@@ -415,7 +414,8 @@ class OutboxRepairTest extends PromiseTest {
         .containsEntry("queued", 0L)
         .containsEntry("already_queued", 8L)
         .containsEntry("without_payload", 2L);
-    assertThat(call("SELECT * FROM outbox_republish_ids(?, 'r')", (Object) ids.toArray(UUID[]::new)))
+    assertThat(
+            call("SELECT * FROM outbox_republish_ids(?, 'r')", (Object) ids.toArray(UUID[]::new)))
         .containsEntry("queued", 0L)
         .containsEntry("already_queued", 8L)
         .containsEntry("without_payload", 2L);
@@ -517,8 +517,7 @@ class OutboxRepairTest extends PromiseTest {
         "CREATE TRIGGER note_limit AFTER DELETE ON pubsub_outbox FOR EACH STATEMENT EXECUTE FUNCTION note_limit()");
     start("maintain", "twinbox.maintain.interval=50ms", "twinbox.maintain.statement-timeout=2m");
 
-    eventually()
-        .until(() -> ids("SELECT id FROM pubsub_outbox").equals(List.of(young)));
+    eventually().until(() -> ids("SELECT id FROM pubsub_outbox").equals(List.of(young)));
     assertThat(state(old)).isEqualTo("discarded");
     assertThat(jdbc.queryForList("SELECT DISTINCT what FROM seen", String.class))
         .containsExactly("2min");
@@ -542,8 +541,7 @@ class OutboxRepairTest extends PromiseTest {
     jdbc.execute(
         "CREATE TRIGGER dawdle BEFORE DELETE ON pubsub_outbox FOR EACH ROW EXECUTE FUNCTION dawdle()");
     start("maintain", "twinbox.maintain.interval=50ms", "twinbox.maintain.statement-timeout=100ms");
-    eventually()
-        .until(() -> jdbc.queryForObject("SELECT last_value FROM tries", Long.class) >= 3);
+    eventually().until(() -> jdbc.queryForObject("SELECT last_value FROM tries", Long.class) >= 3);
     assertThat(count("pubsub_outbox")).isEqualTo(1);
   }
 
@@ -565,8 +563,7 @@ class OutboxRepairTest extends PromiseTest {
     jdbc.queryForObject("SELECT outbox_put('abandoned', 'x', '{}', 'k')", UUID.class);
     jdbc.update(
         "UPDATE pubsub_outbox_due SET next_retry_at = now() - interval '3 hours' WHERE topic_name = 'abandoned'");
-    UUID onlyDead =
-        jdbc.queryForObject("SELECT outbox_put('zombies', 'x')", UUID.class);
+    UUID onlyDead = jdbc.queryForObject("SELECT outbox_put('zombies', 'x')", UUID.class);
     die(onlyDead, "e");
 
     Map<Object, Map<String, Object>> topics =
@@ -590,8 +587,6 @@ class OutboxRepairTest extends PromiseTest {
 
   private Connection connection() throws java.sql.SQLException {
     return DriverManager.getConnection(
-        databaseUrl,
-        io.twinbox.local.LocalPostgres.USER,
-        io.twinbox.local.LocalPostgres.PASSWORD);
+        databaseUrl, io.twinbox.local.LocalPostgres.USER, io.twinbox.local.LocalPostgres.PASSWORD);
   }
 }

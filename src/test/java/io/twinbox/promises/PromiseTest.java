@@ -143,7 +143,8 @@ public abstract class PromiseTest {
     return start(TwinboxApplication.class, routes, settings);
   }
 
-  protected ConfigurableApplicationContext start(Class<?> application, String routes, String... settings) {
+  protected ConfigurableApplicationContext start(
+      Class<?> application, String routes, String... settings) {
     List<String> arguments =
         new ArrayList<>(
             List.of(
@@ -164,6 +165,9 @@ public abstract class PromiseTest {
                 "--camel.main.run-controller=false",
                 "--logging.level.root=WARN"));
     for (String setting : settings) {
+      // Spring joins what is given twice.
+      String name = "--" + setting.substring(0, setting.indexOf('=') + 1);
+      arguments.removeIf(argument -> argument.startsWith(name));
       arguments.add("--" + setting);
     }
     ConfigurableApplicationContext context =
