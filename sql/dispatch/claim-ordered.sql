@@ -21,36 +21,51 @@ WITH RECURSIVE head AS (
   WHERE head.n < 600
 ),
 locked AS MATERIALIZED (
-  SELECT d.seq, d.ordering_key
+  SELECT head.n, d.seq, d.ordering_key
   FROM head
   JOIN pubsub_outbox_due AS d ON d.seq = head.seq
   WHERE d.next_retry_at <= now()
     AND d.dead_at IS NULL
+  ORDER BY head.n
   LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
   FOR UPDATE OF d SKIP LOCKED
 ),
--- From the head on, up to the first row that is not due: rows behind it must not overtake it.
+-- From the head on, up to the first row that is not due: rows behind it must not overtake it. The two limits that look
+-- superfluous are numbers that the planner knows; without them it expects all rows of the keys, and reads the tables whole.
 run AS MATERIALIZED (
-  SELECT r.tid, l.ordering_key, r.seq, r.payload_bytes
+  SELECT r.tid, l.n, r.seq, r.payload_bytes, r.suspect
   FROM locked AS l
   CROSS JOIN LATERAL (
-    SELECT f.tid, f.seq, f.payload_bytes, bool_and(f.due) OVER (ORDER BY f.seq) AS unbroken
+    SELECT f.tid, f.seq, f.payload_bytes, f.suspect, bool_and(f.due) OVER (ORDER BY f.seq) AS unbroken
     FROM (
-      SELECT ctid AS tid, seq, payload_bytes, next_retry_at <= now() AND dead_at IS NULL AS due
-      FROM pubsub_outbox_due
-      WHERE topic_name = :#${properties:topic.name}
-        AND ordering_key = l.ordering_key
-        AND seq >= l.seq
-      ORDER BY seq
+      SELECT k.tid, k.seq, k.payload_bytes, k.suspect, k.due
+      FROM (
+        SELECT ctid AS tid, seq, payload_bytes, claim_token IS NOT NULL AS suspect,
+               next_retry_at <= now() AND dead_at IS NULL AS due
+        FROM pubsub_outbox_due
+        WHERE topic_name = :#${properties:topic.name}
+          AND ordering_key = l.ordering_key
+          AND seq >= l.seq
+        ORDER BY topic_name, ordering_key, seq
+        LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)) AS k
       LIMIT greatest(1, CAST(:#${exchangeProperty.claimLimit} AS int) / (SELECT greatest(count(*), 1) FROM locked))) AS f) AS r
   WHERE r.unbroken
+  LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
 ),
--- Ordered by key and seq, the bytes that fit are a prefix of each key's run.
+-- Quarantine: a row whose claim ended without an outcome may be what killed its pod. It is claimed alone when it is the first;
+-- else the claim ends before it, and the next one begins with its key. Ordered by key and seq, what fits is a prefix of each
+-- key's run.
 fitting AS MATERIALIZED (
-  SELECT tid
-  FROM (SELECT tid, sum(payload_bytes) OVER (ORDER BY ordering_key, seq) - payload_bytes AS bytes_before
-        FROM run) AS summed
-  WHERE bytes_before < CAST(:#${properties:twinbox.dispatch.batch-bytes} AS bigint)
+  SELECT tid, n
+  FROM (SELECT tid, n,
+               row_number() OVER in_order AS line,
+               first_value(suspect) OVER in_order AS alone,
+               bool_or(suspect) OVER in_order AS suspect_seen,
+               sum(payload_bytes) OVER in_order - payload_bytes AS bytes_before
+        FROM run
+        WINDOW in_order AS (ORDER BY n, seq ROWS UNBOUNDED PRECEDING)) AS lined_up
+  WHERE CASE WHEN alone THEN line = 1 ELSE NOT suspect_seen END
+    AND bytes_before < CAST(:#${properties:twinbox.dispatch.batch-bytes} AS bigint)
 ),
 claimed AS (
   UPDATE pubsub_outbox_due AS d
@@ -58,16 +73,44 @@ claimed AS (
       claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid),
       locked_at = now(),
       next_retry_at = now() + CAST(:#${properties:twinbox.dispatch.lease} AS interval),
-      claims = d.claims + 1
+      claims = d.claims + 1,
+      -- Only a claim that the row had to itself tells of the row.
+      crashes = CASE WHEN d.solo THEN d.crashes + 1 ELSE d.crashes END,
+      solo = d.claim_token IS NOT NULL
   FROM fitting
   WHERE d.ctid = fitting.tid
     AND d.next_retry_at <= now()
     AND d.dead_at IS NULL
+    AND NOT (d.solo AND d.crashes + 1 >= CAST(:#${properties:twinbox.dispatch.max-crashes} AS int))
   RETURNING d.seq, d.attempts
 ),
+quarantined AS (
+  UPDATE pubsub_outbox_due AS d
+  SET dead_at = now(),
+      crashes = d.crashes + 1,
+      solo = false,
+      last_error = format('quarantined: %s times in a row the process that published this event alone ended without an outcome, last %s',
+                          d.crashes + 1, d.lock_id),
+      lock_id = NULL,
+      claim_token = NULL,
+      locked_at = NULL
+  FROM fitting
+  WHERE d.ctid = fitting.tid
+    AND d.next_retry_at <= now()
+    AND d.dead_at IS NULL
+    AND d.solo
+    AND d.crashes + 1 >= CAST(:#${properties:twinbox.dispatch.max-crashes} AS int)
+),
+-- Where the next claim goes on: behind the last key that got its turn. Keys that the limit or the bytes cut off come next,
+-- or the first keys, if always busy, would keep them out for ever.
 scan AS (
-  SELECT CASE WHEN count(*) = 600 THEN max(ordering_key) END AS cursor
-  FROM head
+  SELECT CASE
+           WHEN (SELECT count(*) FROM fitting) < (SELECT count(*) FROM run)
+             THEN (SELECT h.ordering_key FROM head AS h WHERE h.n = (SELECT max(n) FROM fitting))
+           WHEN (SELECT count(*) FROM locked) = CAST(:#${exchangeProperty.claimLimit} AS int)
+             THEN (SELECT h.ordering_key FROM head AS h WHERE h.n = (SELECT max(n) FROM locked))
+           ELSE (SELECT h.ordering_key FROM head AS h WHERE h.n = 600)
+         END AS cursor
 )
 SELECT scan.cursor, r.seq, r.id, r.payload, r.attributes, r.ordering_key, r.attempts
 FROM scan

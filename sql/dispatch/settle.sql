@@ -34,6 +34,8 @@ refused AS (
         CAST(:#${properties:twinbox.dispatch.backoff-cap} AS interval),
         CAST(:#${properties:twinbox.dispatch.backoff-base} AS interval) * power(2, least(d.attempts, 20))),
       dead_at = CASE WHEN d.attempts + 1 >= CAST(:#${properties:twinbox.dispatch.max-attempts} AS int) THEN clock_timestamp() END,
+      solo = false,
+      crashes = 0,
       lock_id = NULL,
       claim_token = NULL,
       locked_at = NULL
@@ -48,6 +50,8 @@ released AS (
   UPDATE pubsub_outbox_due AS d
   SET last_error = coalesce(o.error, d.last_error),
       next_retry_at = clock_timestamp(),
+      solo = false,
+      crashes = 0,
       lock_id = NULL,
       claim_token = NULL,
       locked_at = NULL

@@ -3,10 +3,16 @@ DELETE FROM pubsub_outbox
 WHERE seq IN (
   SELECT o.seq
   FROM pubsub_outbox AS o
-  JOIN pubsub_outbox_published AS p ON p.id = o.id
   WHERE o.created_at < now() - CAST(:#${properties:twinbox.maintain.payload-retention} AS interval)
-    AND p.completed_at < now() - CAST(:#${properties:twinbox.maintain.payload-retention} AS interval)
+    -- Not a join: the identities are kept for ever, and must be looked up, never read from end to end.
+    AND (SELECT p.completed_at
+         FROM pubsub_outbox_published AS p
+         WHERE p.id = o.id) < now() - CAST(:#${properties:twinbox.maintain.payload-retention} AS interval)
     -- A republished event is queued again and still needs its payload.
-    AND NOT EXISTS (SELECT FROM pubsub_outbox_due AS d WHERE d.seq = o.seq)
-  ORDER BY o.seq
-  LIMIT CAST(:#${properties:twinbox.maintain.batch-size} AS int))
+    AND (SELECT d.seq
+         FROM pubsub_outbox_due AS d
+         WHERE d.seq = o.seq) IS NULL
+  ORDER BY o.created_at
+  LIMIT CAST(:#${properties:twinbox.maintain.batch-size} AS int)
+  -- Whoever queues an event again holds its row until then.
+  FOR UPDATE OF o SKIP LOCKED)

@@ -52,6 +52,22 @@ COMMENT ON FUNCTION outbox_new_id() IS
 
 -- What Pub/Sub would refuse -----------------------------------------------------------------------------------------
 
+CREATE FUNCTION outbox_topic_refusal(topic text)
+RETURNS text
+LANGUAGE sql
+IMMUTABLE
+PARALLEL SAFE
+AS $$
+  SELECT CASE
+    WHEN topic ~ '^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$' AND topic NOT LIKE 'goog%' THEN NULL
+    ELSE format('topic_name ''%s'' is no Pub/Sub topic''s short name: 3 to 255 letters, digits and - . _ ~ + %%, a letter first and not "goog"',
+                left(topic, 300))
+  END
+$$;
+
+COMMENT ON FUNCTION outbox_topic_refusal(text) IS
+  'Why Pub/Sub has no topic of such a name (cloud.google.com/pubsub/docs/pubsub-basics, "Resource names"); NULL when it can have one.';
+
 CREATE FUNCTION outbox_refusal(payload bytea, attributes jsonb, ordering_key text)
 RETURNS text
 LANGUAGE plpgsql
@@ -117,15 +133,15 @@ $$;
 COMMENT ON FUNCTION outbox_refusal(bytea, jsonb, text) IS
   'Why Pub/Sub would refuse such a message, naming the limit and the figure; NULL when it would take it.';
 
-CREATE FUNCTION outbox_accept(payload bytea, attributes jsonb, ordering_key text)
+CREATE FUNCTION outbox_accept(refusal text)
 RETURNS boolean
 LANGUAGE plpgsql
 IMMUTABLE
 PARALLEL SAFE
 AS $$
--- Raises instead of returning false: a CHECK that fails names only itself, and the caller needs the limit.
-DECLARE
-  refusal text := outbox_refusal(payload, attributes, ordering_key);
+-- Raises instead of returning false: a CHECK that fails names only itself, and the caller needs the limit. Takes the
+-- refusal instead of asking for it: a CHECK remembers which functions it means, a function body looks them up by the
+-- search path, which is empty while pg_restore loads the table.
 BEGIN
   IF refusal IS NOT NULL THEN
     RAISE EXCEPTION 'Pub/Sub would refuse this event: %', refusal USING ERRCODE = 'check_violation';
@@ -134,12 +150,32 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION outbox_attributes_fault(attributes text)
+RETURNS text
+LANGUAGE plpgsql
+IMMUTABLE
+STRICT
+PARALLEL SAFE
+AS $$
+-- PostgreSQL takes less for JSON than other readers do: no escaped NUL, no half of a surrogate pair, no 1e999999.
+BEGIN
+  PERFORM CAST(attributes AS jsonb);
+  RETURN NULL;
+EXCEPTION
+  WHEN data_exception OR program_limit_exceeded THEN
+    RETURN 'attributes are no JSON that PostgreSQL can store: ' || sqlerrm;
+END
+$$;
+
+COMMENT ON FUNCTION outbox_attributes_fault(text) IS
+  'Why a text cannot be an event''s attributes, so that one such row does not fail its whole chunk; NULL when it is JSON.';
+
 -- The event, append-only --------------------------------------------------------------------------------------------
 
 CREATE TABLE pubsub_outbox (
   seq          bigint GENERATED ALWAYS AS IDENTITY,
   id           uuid NOT NULL DEFAULT outbox_new_id(),
-  topic_name   text NOT NULL,
+  topic_name   text COLLATE "C" NOT NULL,
   source       text NOT NULL DEFAULT 'service',
   payload      bytea NOT NULL,
   attributes   jsonb NOT NULL DEFAULT '{}',
@@ -149,9 +185,9 @@ CREATE TABLE pubsub_outbox (
   payload_hash bytea NOT NULL GENERATED ALWAYS AS (substr(sha256(payload), 1, 16)) STORED,
   CONSTRAINT pubsub_outbox_pkey PRIMARY KEY (seq),
   CONSTRAINT pubsub_outbox_id_unique UNIQUE (id),
-  CONSTRAINT pubsub_outbox_topic_name_valid CHECK (topic_name ~ '^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$'),
+  CONSTRAINT pubsub_outbox_topic_name_valid CHECK (outbox_topic_refusal(topic_name) IS NULL),
   CONSTRAINT pubsub_outbox_source_valid CHECK (octet_length(source) BETWEEN 1 AND 255),
-  CONSTRAINT pubsub_outbox_within_pubsub_limits CHECK (outbox_accept(payload, attributes, ordering_key))
+  CONSTRAINT pubsub_outbox_within_pubsub_limits CHECK (outbox_accept(outbox_refusal(payload, attributes, ordering_key)))
 ) WITH (
   -- Never updated, and deleted only by retention: vacuum by share of the table would come after hours of it.
   autovacuum_vacuum_scale_factor = 0.02,
@@ -162,12 +198,19 @@ CREATE TABLE pubsub_outbox (
 COMMENT ON TABLE pubsub_outbox IS
   'Events, append-only. A plain INSERT queues the event for Pub/Sub in the same transaction. id is the idempotency key, published as the attribute outbox_id.';
 
+-- For retention, which otherwise reads the whole table to find that nothing is old enough. Rows come in this order, so
+-- an insert touches the last page only.
+CREATE INDEX pubsub_outbox_by_age
+  ON pubsub_outbox (created_at);
+
 -- One narrow row per event not yet published --------------------------------------------------------------------------
 
+-- Texts in indexes are compared by their bytes (COLLATE "C"), here and in the other migrations: the order of a
+-- language comes from the C library, changes with its version, and then silently breaks an index built before.
 CREATE TABLE pubsub_outbox_due (
   seq           bigint NOT NULL,
-  topic_name    text NOT NULL,
-  ordering_key  text,
+  topic_name    text COLLATE "C" NOT NULL,
+  ordering_key  text COLLATE "C",
   payload_bytes int NOT NULL,
   next_retry_at timestamptz NOT NULL,
   lock_id       text,
@@ -175,6 +218,8 @@ CREATE TABLE pubsub_outbox_due (
   locked_at     timestamptz,
   attempts      int NOT NULL DEFAULT 0,
   claims        int NOT NULL DEFAULT 0,
+  solo          boolean NOT NULL DEFAULT false,
+  crashes       int NOT NULL DEFAULT 0,
   last_error    text,
   dead_at       timestamptz,
   CONSTRAINT pubsub_outbox_due_pkey PRIMARY KEY (seq),
@@ -203,6 +248,11 @@ COMMENT ON COLUMN pubsub_outbox_due.claim_token IS
 COMMENT ON COLUMN pubsub_outbox_due.attempts IS
   'Failures that were this message''s own fault. Trouble of the destination or of the network is not counted.';
 
+COMMENT ON COLUMN pubsub_outbox_due.solo IS
+  'Whether the row was claimed alone because the claim before had ended without an outcome.';
+COMMENT ON COLUMN pubsub_outbox_due.crashes IS
+  'How many claims that the row had to itself have ended without an outcome, one after the other.';
+
 -- next_retry_at changes with every claim, so claims are never HOT here; it was measured flat all the same (claim by
 -- due time reads due rows only), and an index without it reads every waiting row.
 CREATE INDEX pubsub_outbox_due_by_time
@@ -221,7 +271,7 @@ CREATE INDEX pubsub_outbox_due_dead
 
 CREATE TABLE pubsub_outbox_published (
   id           uuid NOT NULL,
-  topic_name   text NOT NULL,
+  topic_name   text COLLATE "C" NOT NULL,
   completed_at timestamptz NOT NULL,
   message_id   text NOT NULL,
   payload_hash bytea NOT NULL,
@@ -236,9 +286,11 @@ COMMENT ON TABLE pubsub_outbox_published IS
 
 -- Queueing --------------------------------------------------------------------------------------------------------------
 
+-- SET search_path FROM CURRENT, here and below: the function finds its tables whatever the caller's search path is.
 CREATE FUNCTION pubsub_outbox_queue()
 RETURNS trigger
 LANGUAGE plpgsql
+SET search_path FROM CURRENT
 AS $$
 BEGIN
   -- clock_timestamp(), not now(): a row must not look older than it is only because its transaction was long.
@@ -255,6 +307,34 @@ CREATE TRIGGER pubsub_outbox_queue
   FOR EACH STATEMENT
   EXECUTE FUNCTION pubsub_outbox_queue();
 
+-- A queued event needs its payload. Retention leaves such events out, but may read the queue just before somebody queues
+-- an event again; this looks after the rows are locked. Whoever queues an event again takes FOR KEY SHARE on its row of
+-- pubsub_outbox first, so that one of the two always sees the other.
+CREATE FUNCTION pubsub_outbox_keep_queued()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+AS $$
+DECLARE
+  queued bigint;
+BEGIN
+  SELECT count(*) INTO queued
+  FROM deleted AS o
+  WHERE EXISTS (SELECT FROM pubsub_outbox_due AS d WHERE d.seq = o.seq);
+  IF queued > 0 THEN
+    RAISE EXCEPTION '% event(s) are still queued for Pub/Sub and need their payloads; discard them from pubsub_outbox_due first', queued
+      USING ERRCODE = 'restrict_violation';
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER pubsub_outbox_keep_queued
+  AFTER DELETE ON pubsub_outbox
+  REFERENCING OLD TABLE AS deleted
+  FOR EACH STATEMENT
+  EXECUTE FUNCTION pubsub_outbox_keep_queued();
+
 -- The API for services ----------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION outbox_put(
@@ -266,6 +346,7 @@ CREATE FUNCTION outbox_put(
   source       text DEFAULT 'service')
 RETURNS uuid
 LANGUAGE plpgsql
+SET search_path FROM CURRENT
 AS $$
 DECLARE
   event_id uuid;
@@ -273,11 +354,21 @@ BEGIN
   IF topic IS NULL OR btrim(topic) = '' THEN
     RAISE EXCEPTION 'outbox_put: topic is missing; give the Pub/Sub topic''s short name' USING ERRCODE = 'check_violation';
   END IF;
+  IF outbox_topic_refusal(topic) IS NOT NULL THEN
+    RAISE EXCEPTION 'outbox_put: %', outbox_topic_refusal(topic) USING ERRCODE = 'check_violation';
+  END IF;
+  IF payload IS NULL THEN
+    RAISE EXCEPTION 'outbox_put: payload is NULL; an event without data has an empty payload' USING ERRCODE = 'check_violation';
+  END IF;
+  IF source IS NULL OR btrim(source) = '' THEN
+    RAISE EXCEPTION 'outbox_put: source is missing; it is part of the event''s identity' USING ERRCODE = 'check_violation';
+  END IF;
   IF event_key IS NOT NULL AND btrim(event_key) = '' THEN
     RAISE EXCEPTION 'outbox_put: event_key is blank; give the event''s own key, or NULL for a new id' USING ERRCODE = 'check_violation';
   END IF;
   IF ordering_key IS NOT NULL THEN
     -- seq is the order of publication only if writers of one key do not overlap; the lock ends with the transaction.
+    -- A transaction that emits for several keys takes them in an order of its own: like rows, keep to one order.
     PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'outbox_put', topic, ordering_key), 0));
   END IF;
   event_id := CASE WHEN event_key IS NULL THEN outbox_new_id() ELSE outbox_event_id(topic, source, event_key) END;
@@ -304,6 +395,7 @@ CREATE FUNCTION outbox_put(
   source       text DEFAULT 'service')
 RETURNS uuid
 LANGUAGE sql
+SET search_path FROM CURRENT
 AS $$
   SELECT outbox_put(topic, convert_to(payload, 'UTF8'), attributes, ordering_key, event_key, source)
 $$;
@@ -332,7 +424,9 @@ SELECT o.id,
          WHEN d.claim_token IS NOT NULL AND d.next_retry_at > now() THEN 'claimed'
          WHEN d.claim_token IS NULL AND d.next_retry_at > now() THEN 'waiting'
          WHEN d.seq IS NOT NULL THEN 'due'
-         ELSE 'published'
+         WHEN p.id IS NOT NULL THEN 'published'
+         -- Neither queued nor published: loaded with triggers off, or its queue row was deleted. Nobody sends it.
+         ELSE 'unqueued'
        END AS state
 FROM pubsub_outbox AS o
 LEFT JOIN pubsub_outbox_due AS d ON d.seq = o.seq
@@ -344,4 +438,4 @@ FROM pubsub_outbox_published AS p
 WHERE NOT EXISTS (SELECT FROM pubsub_outbox AS o WHERE o.id = p.id);
 
 COMMENT ON VIEW pubsub_outbox_status IS
-  'Every event with its state: due, claimed, waiting, dead or published (docs/state-machine.md).';
+  'Every event with its state: due, claimed, waiting, dead or published (docs/state-machine.md); unqueued is a fault.';

@@ -1,8 +1,10 @@
 -- The inbox: which messages have taken effect in this database, and those that cannot.
 
 CREATE TABLE transactional_inbox (
-  consumer        text NOT NULL,
-  idempotency_key text NOT NULL,
+  -- Compared by their bytes: a unique index in a language's order breaks silently when the C library changes that
+  -- order, and a duplicate would take effect.
+  consumer        text COLLATE "C" NOT NULL,
+  idempotency_key text COLLATE "C" NOT NULL,
   created_at      timestamptz NOT NULL DEFAULT now(),
   -- The primary key is the promise "takes effect once": the second transaction waits for the first, then sees it.
   CONSTRAINT transactional_inbox_pkey PRIMARY KEY (consumer, idempotency_key),
@@ -18,8 +20,8 @@ COMMENT ON TABLE transactional_inbox IS
 
 -- Failures of handlers, counted after the rollback, so in a transaction of their own; forgotten on success.
 CREATE TABLE transactional_inbox_failure (
-  consumer        text NOT NULL,
-  idempotency_key text NOT NULL,
+  consumer        text COLLATE "C" NOT NULL,
+  idempotency_key text COLLATE "C" NOT NULL,
   attempts        int NOT NULL DEFAULT 1,
   last_error      text NOT NULL,
   first_failed_at timestamptz NOT NULL DEFAULT now(),
@@ -36,7 +38,7 @@ COMMENT ON TABLE transactional_inbox_failure IS
 
 CREATE TABLE transactional_inbox_dead_letter (
   id              bigint GENERATED ALWAYS AS IDENTITY,
-  consumer        text NOT NULL,
+  consumer        text COLLATE "C" NOT NULL,
   -- NULL when the message had no usable key.
   idempotency_key text,
   message_id      text NOT NULL,
@@ -49,7 +51,7 @@ CREATE TABLE transactional_inbox_dead_letter (
   first_dead_at   timestamptz NOT NULL DEFAULT now(),
   last_dead_at    timestamptz NOT NULL DEFAULT now(),
   -- What makes a redelivered dead letter the same one: its key, or, without one, Pub/Sub's message id.
-  letter_key      text NOT NULL GENERATED ALWAYS AS (coalesce('key:' || idempotency_key, 'message:' || message_id)) STORED,
+  letter_key      text COLLATE "C" NOT NULL GENERATED ALWAYS AS (coalesce('key:' || idempotency_key, 'message:' || message_id)) STORED,
   CONSTRAINT transactional_inbox_dead_letter_pkey PRIMARY KEY (id),
   CONSTRAINT transactional_inbox_dead_letter_once UNIQUE (consumer, letter_key)
 );

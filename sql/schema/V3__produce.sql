@@ -1,8 +1,8 @@
 -- What produce remembers: how far each source was read, what was refused, and what was read again with another payload.
 
 CREATE TABLE produce_watermark (
-  topic_name text NOT NULL,
-  source     text NOT NULL,
+  topic_name text COLLATE "C" NOT NULL,
+  source     text COLLATE "C" NOT NULL,
   -- The BigQuery type of the query's watermark column; value is its exact text in BigQuery's own notation.
   type       text NOT NULL,
   value      text NOT NULL,
@@ -16,6 +16,27 @@ CREATE TABLE produce_watermark (
 
 COMMENT ON TABLE produce_watermark IS
   'How far each source was read. Moved once per run, after its last row is committed.';
+
+CREATE FUNCTION produce_watermark_not_above(type text, low text, high text)
+RETURNS boolean
+LANGUAGE plpgsql
+STABLE
+AS $$
+-- By type, as texts say little: '2026-01-01T00:00:00Z' and '2026-01-01T00:00:00.000Z' are one position. BigQuery compares
+-- strings by their code points, which is the order of their bytes.
+BEGIN
+  RETURN CASE type
+    WHEN 'TIMESTAMP' THEN CAST(low AS timestamptz) <= CAST(high AS timestamptz)
+    WHEN 'DATETIME' THEN CAST(low AS timestamp) <= CAST(high AS timestamp)
+    WHEN 'DATE' THEN CAST(low AS date) <= CAST(high AS date)
+    WHEN 'INT64' THEN CAST(low AS bigint) <= CAST(high AS bigint)
+    ELSE low COLLATE "C" <= high COLLATE "C"
+  END;
+END
+$$;
+
+COMMENT ON FUNCTION produce_watermark_not_above(text, text, text) IS
+  'Whether a watermark is not above another one of its type; fails when one of them is none of the type.';
 
 CREATE TABLE produce_reject (
   id             uuid NOT NULL,

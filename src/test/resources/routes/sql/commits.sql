@@ -1,5 +1,5 @@
 -- Commits by itself.
 INSERT INTO ledger (invoice_id)
-VALUES (:#invoice_id);
+VALUES (:#${body[invoice_id]});
 COMMIT;
 BEGIN;

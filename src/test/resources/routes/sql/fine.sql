@@ -2,7 +2,7 @@
 WITH due AS (
   SELECT id
   FROM t
-  WHERE id IN (:#in:ids)
+  WHERE id IN (:#in:${body[ids]})
     AND note = 'really? COMMIT; -- no'
   FOR UPDATE
 )

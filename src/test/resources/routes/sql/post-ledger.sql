@@ -1,3 +1,3 @@
 -- Writes the ledger row of one invoice; runs in the consumer's transaction.
 INSERT INTO ledger (invoice_id, amount)
-VALUES (CAST(:#invoice_id AS uuid), CAST(:#${body[amount]} AS numeric))
+VALUES (CAST(:#${body[invoice_id]} AS uuid), CAST(:#${body[amount]} AS numeric))

@@ -2,23 +2,44 @@ package io.twinbox.bigquery;
 
 import io.twinbox.config.Causes;
 import io.twinbox.config.TwinboxProperties;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.camel.ProducerTemplate;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.boot.ApplicationArguments;
 import org.springframework.boot.ApplicationRunner;
 import org.springframework.boot.ExitCodeGenerator;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnExpression;
+import org.springframework.context.annotation.Condition;
+import org.springframework.context.annotation.ConditionContext;
+import org.springframework.context.annotation.Conditional;
+import org.springframework.core.env.Environment;
+import org.springframework.core.type.AnnotatedTypeMetadata;
 import org.springframework.stereotype.Component;
+import org.springframework.util.StringUtils;
 
 /**
  * Runs {@code produce} once, for a CronJob: exit code 0 only when all rows and the watermark are
  * committed.
  */
 @Component
-@ConditionalOnExpression(
-    "'${twinbox.routes}'.trim() == 'produce' and '${twinbox.produce.schedule}' == '-'")
+@Conditional(ProduceOnce.Chosen.class)
 class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
+
+  /** produce is the only route set and has no schedule. */
+  static class Chosen implements Condition {
+    @Override
+    public boolean matches(ConditionContext context, AnnotatedTypeMetadata metadata) {
+      Environment environment = context.getEnvironment();
+      return StringUtils.commaDelimitedListToSet(environment.getProperty("twinbox.routes", ""))
+              .stream()
+              .map(String::strip)
+              .filter(set -> !set.isEmpty())
+              .collect(Collectors.toSet())
+              .equals(Set.of("produce"))
+          && environment.getProperty("twinbox.produce.schedule", "-").strip().equals("-");
+    }
+  }
 
   private static final Logger log = LoggerFactory.getLogger("io.twinbox.produce");
 

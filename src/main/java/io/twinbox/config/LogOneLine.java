@@ -1,6 +1,8 @@
 package io.twinbox.config;
 
 import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import org.apache.camel.Exchange;
 import org.apache.camel.spi.ExceptionHandler;
 import org.slf4j.Logger;
@@ -17,9 +19,15 @@ public class LogOneLine implements ExceptionHandler {
   private static final Logger log = LoggerFactory.getLogger("io.twinbox.routes");
 
   private static final Duration SAME_LINE_PAUSE = Duration.ofSeconds(10);
+  private static final int REMEMBERED_LINES = 100;
 
-  private String lastLine;
-  private long lastSaid;
+  private final Map<String, Long> recentlySaid =
+      new LinkedHashMap<>() {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, Long> eldest) {
+          return size() > REMEMBERED_LINES;
+        }
+      };
 
   @Override
   public void handleException(Throwable exception) {
@@ -44,11 +52,11 @@ public class LogOneLine implements ExceptionHandler {
   /** The same line is worth saying once in a while, not with every poll. */
   private synchronized boolean news(String line) {
     long now = System.nanoTime();
-    if (line.equals(lastLine) && now - lastSaid < SAME_LINE_PAUSE.toNanos()) {
+    Long said = recentlySaid.get(line);
+    if (said != null && now - said < SAME_LINE_PAUSE.toNanos()) {
       return false;
     }
-    lastLine = line;
-    lastSaid = now;
+    recentlySaid.put(line, now);
     return true;
   }
 }

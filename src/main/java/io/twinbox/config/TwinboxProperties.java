@@ -9,7 +9,9 @@ import jakarta.validation.constraints.Pattern;
 import jakarta.validation.constraints.PositiveOrZero;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.validation.annotation.Validated;
 
@@ -31,6 +33,15 @@ public record TwinboxProperties(
     @Valid @NotNull Produce produce,
     @Valid @NotNull Maintain maintain) {
 
+  /** The route sets that this process runs, in the order given, each once. */
+  public Set<String> routeSets() {
+    Set<String> sets = new LinkedHashSet<>();
+    if (routes != null) {
+      routes.stream().map(String::strip).filter(set -> !set.isEmpty()).forEach(sets::add);
+    }
+    return sets;
+  }
+
   /** Settings of the outbox's publishing side. */
   public record Dispatch(
       @Min(1) @Max(5000) int batchRows,
@@ -41,6 +52,7 @@ public record TwinboxProperties(
       @NotNull Duration lease,
       @NotNull Duration publishTimeout,
       @Min(1) int maxAttempts,
+      @Min(2) int maxCrashes,
       @NotNull Duration backoffBase,
       @NotNull Duration backoffCap,
       boolean requireSubscription,
@@ -55,7 +67,8 @@ public record TwinboxProperties(
       @Min(1) int maxAttempts,
       @NotNull Duration shutdownTimeout,
       @NotNull Duration lockTimeout,
-      @NotNull Duration replayInterval) {}
+      @NotNull Duration replayInterval,
+      @NotNull Duration watchInterval) {}
 
   /** Settings of the extraction from BigQuery. */
   public record Produce(
@@ -75,7 +88,7 @@ public record TwinboxProperties(
 
     /** Whether a cron expression is set; without one produce runs once. */
     public boolean scheduled() {
-      return !schedule.equals("-");
+      return !schedule.strip().equals("-");
     }
   }
 

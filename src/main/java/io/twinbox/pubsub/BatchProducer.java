@@ -1,6 +1,8 @@
 package io.twinbox.pubsub;
 
+import com.google.cloud.pubsub.v1.TopicAdminClient;
 import com.google.pubsub.v1.PubsubMessage;
+import java.time.Duration;
 import java.util.List;
 import org.apache.camel.Exchange;
 import org.apache.camel.component.google.pubsub.GooglePubsubEndpoint;
@@ -13,12 +15,17 @@ import org.apache.camel.support.DefaultProducer;
  */
 class BatchProducer extends DefaultProducer {
 
-  private final BatchPublisher publisher;
+  private final TopicAdminClient client;
+  private final Duration publishTimeout;
   private final String topic;
 
-  BatchProducer(GooglePubsubEndpoint endpoint, BatchPublisher publisher) {
+  /**
+   * @param publishTimeout how long one list may take, retries included
+   */
+  BatchProducer(GooglePubsubEndpoint endpoint, TopicAdminClient client, Duration publishTimeout) {
     super(endpoint);
-    this.publisher = publisher;
+    this.client = client;
+    this.publishTimeout = publishTimeout;
     this.topic =
         "projects/%s/topics/%s".formatted(endpoint.getProjectId(), endpoint.getDestinationName());
   }
@@ -33,6 +40,8 @@ class BatchProducer extends DefaultProducer {
               .formatted(body == null ? "empty" : body.getClass().getName()));
     }
     List<PubsubMessage> messages = list.stream().map(PubsubMessage.class::cast).toList();
-    exchange.getMessage().setBody(publisher.publish(topic, messages));
+    exchange
+        .getMessage()
+        .setBody(new BatchPublisher(client, topic, messages, publishTimeout).publish());
   }
 }

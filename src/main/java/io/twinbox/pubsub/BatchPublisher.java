@@ -1,12 +1,15 @@
 package io.twinbox.pubsub;
 
 import com.google.api.core.ApiFuture;
+import com.google.api.gax.grpc.GrpcCallContext;
 import com.google.api.gax.rpc.ApiException;
 import com.google.api.gax.rpc.StatusCode;
 import com.google.cloud.pubsub.v1.TopicAdminClient;
 import com.google.pubsub.v1.PublishRequest;
 import com.google.pubsub.v1.PublishResponse;
 import com.google.pubsub.v1.PubsubMessage;
+import io.twinbox.config.Causes;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -14,11 +17,12 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 
 /**
- * Publishes a claim's messages at once and says what became of each.
+ * Publishes a claim's messages at once and says what became of each. Serves one claim, on one
+ * thread.
  *
  * <p>It calls Pub/Sub's publish method itself instead of going through the client's {@code
  * Publisher}. A claim already is a batch, so nothing need be collected or timed; every call ends
- * within the client's total timeout, where a Publisher with message ordering retries without bound
+ * within the claim's time, where a Publisher with message ordering retries without bound
  * (java-pubsub#1702) and keeps a key blocked after a failure; and a call takes all of its messages
  * or none, so its outcome is theirs. {@code docs/adr/0002-publish-calls.md} has the comparison.
  */
@@ -40,40 +44,54 @@ final class BatchPublisher {
   static final int SUSPICIOUS_REFUSALS = 10;
 
   private final TopicAdminClient client;
+  private final String topic;
+  private final List<PubsubMessage> messages;
+  private final PublishOutcome[] outcomes;
+  private final long deadline;
 
-  BatchPublisher(TopicAdminClient client) {
+  /**
+   * @param topic full name, {@code projects/…/topics/…}
+   * @param time how long all calls together may take; messages whose turn does not come are
+   *     released
+   */
+  BatchPublisher(
+      TopicAdminClient client, String topic, List<PubsubMessage> messages, Duration time) {
     this.client = client;
+    this.topic = topic;
+    this.messages = messages;
+    this.outcomes = new PublishOutcome[messages.size()];
+    this.deadline = System.nanoTime() + time.toNanos();
   }
 
   /**
-   * Publishes messages. Those with one ordering key go one call after the other in the order given,
-   * all else side by side.
+   * Publishes. Messages with one ordering key go one call after the other in the order given, all
+   * else side by side.
    *
-   * @param topic full name, {@code projects/…/topics/…}
    * @return one outcome per message, in the order of the messages; never throws for what Pub/Sub
    *     answers
    */
-  List<PublishOutcome> publish(String topic, List<PubsubMessage> messages) {
-    PublishOutcome[] outcomes = new PublishOutcome[messages.size()];
+  List<PublishOutcome> publish() {
     List<Call> running = new ArrayList<>();
     List<Call> refused = new ArrayList<>();
-    for (Lane lane : lanes(messages)) {
-      startNext(topic, lane, messages, running);
+    for (Lane lane : lanes()) {
+      startNext(lane, running);
     }
     // Calls of a lane follow one another; the list grows while it is walked.
     for (int i = 0; i < running.size(); i++) {
       Call call = running.get(i);
-      Throwable failure = settle(call, outcomes);
+      Throwable failure = settle(call);
       if (failure == null) {
-        startNext(topic, call.lane, messages, running);
+        startNext(call.lane, running);
       } else if (code(failure) == StatusCode.Code.INVALID_ARGUMENT && call.lines.size() > 1) {
         refused.add(call);
       } else {
-        fail(call, failure, outcomes);
+        PublishOutcome outcome = outcomeOf(failure);
+        call.lines.forEach(line -> outcomes[line] = outcome);
+        releaseFollowers(call.lane);
       }
     }
-    isolate(topic, messages, refused, outcomes);
-    suspectDestination(outcomes);
+    isolate(refused);
+    suspectDestination();
     return List.of(outcomes);
   }
 
@@ -105,7 +123,7 @@ final class BatchPublisher {
 
   private record Call(Lane lane, List<Integer> lines, ApiFuture<PublishResponse> answer) {}
 
-  private static List<Lane> lanes(List<PubsubMessage> messages) {
+  private List<Lane> lanes() {
     Map<String, Lane> byKey = new LinkedHashMap<>();
     Lane unordered = new Lane(false);
     for (int line = 0; line < messages.size(); line++) {
@@ -123,26 +141,41 @@ final class BatchPublisher {
     return lanes;
   }
 
-  private void startNext(
-      String topic, Lane lane, List<PubsubMessage> messages, List<Call> running) {
-    if (lane.next < lane.calls.size()) {
-      List<Integer> lines = lane.calls.get(lane.next++);
-      running.add(new Call(lane, lines, send(topic, messages, lines)));
+  private void startNext(Lane lane, List<Call> running) {
+    if (lane.next == lane.calls.size()) {
+      return;
     }
+    if (timeLeft().isNegative()) {
+      releaseFollowers(lane);
+      return;
+    }
+    running.add(send(lane, lane.calls.get(lane.next++)));
   }
 
-  private ApiFuture<PublishResponse> send(
-      String topic, List<PubsubMessage> messages, List<Integer> lines) {
+  private Duration timeLeft() {
+    return Duration.ofNanos(deadline - System.nanoTime());
+  }
+
+  private Call send(Lane lane, List<Integer> lines) {
     PublishRequest.Builder request = PublishRequest.newBuilder().setTopic(topic);
     lines.forEach(line -> request.addMessages(messages.get(line)));
-    return client.publishCallable().futureCall(request.build());
+    Duration left = timeLeft().isNegative() ? Duration.ofMillis(1) : timeLeft().plusMillis(1);
+    return new Call(
+        lane,
+        lines,
+        client
+            .publishCallable()
+            .futureCall(
+                request.build(),
+                GrpcCallContext.createDefault()
+                    .withRetrySettings(PubSubConnection.retriesWithin(left))));
   }
 
   /**
    * Waits for a call, which ends by itself, and keeps its message ids; returns its failure, or
    * null.
    */
-  private static Throwable settle(Call call, PublishOutcome[] outcomes) {
+  private Throwable settle(Call call) {
     try {
       PublishResponse response = call.answer.get();
       if (response.getMessageIdsCount() != call.lines.size()) {
@@ -162,23 +195,10 @@ final class BatchPublisher {
     }
   }
 
-  /**
-   * A call failed for another reason than its messages, or has one message: nothing behind it in
-   * its lane is sent.
-   */
-  private static void fail(Call call, Throwable failure, PublishOutcome[] outcomes) {
-    PublishOutcome outcome = outcomeOf(failure);
-    for (int line : call.lines) {
-      outcomes[line] = outcome;
-    }
-    releaseFollowers(call.lane, outcomes);
-  }
-
-  private static void releaseFollowers(Lane lane, PublishOutcome[] outcomes) {
+  /** Nothing behind a failed call is sent: its messages would overtake the failed ones. */
+  private void releaseFollowers(Lane lane) {
     while (lane.next < lane.calls.size()) {
-      for (int line : lane.calls.get(lane.next++)) {
-        outcomes[line] = PublishOutcome.released(null);
-      }
+      lane.calls.get(lane.next++).forEach(line -> outcomes[line] = PublishOutcome.released(null));
     }
   }
 
@@ -186,50 +206,43 @@ final class BatchPublisher {
    * Pub/Sub refused a whole call because of one message: each goes singly, so that it harms no
    * mate.
    */
-  private void isolate(
-      String topic, List<PubsubMessage> messages, List<Call> refused, PublishOutcome[] outcomes) {
+  private void isolate(List<Call> refused) {
     for (Call call : refused) {
       if (call.lane.ordered) {
-        isolateOrdered(topic, messages, call, outcomes);
+        isolateOrdered(call);
       } else {
-        List<Call> singles = new ArrayList<>();
-        for (int line : call.lines) {
-          List<Integer> one = List.of(line);
-          singles.add(new Call(call.lane, one, send(topic, messages, one)));
-        }
-        for (Call single : singles) {
-          Throwable failure = settle(single, outcomes);
-          if (failure != null) {
-            outcomes[single.lines.get(0)] = outcomeOf(failure);
-          }
-        }
+        List<Call> singles =
+            call.lines.stream().map(line -> send(call.lane, List.of(line))).toList();
+        singles.forEach(this::settleSingle);
       }
     }
   }
 
-  private void isolateOrdered(
-      String topic, List<PubsubMessage> messages, Call call, PublishOutcome[] outcomes) {
+  private void isolateOrdered(Call call) {
     boolean broken = false;
     for (int line : call.lines) {
-      if (broken) {
+      if (broken || timeLeft().isNegative()) {
         outcomes[line] = PublishOutcome.released(null);
-        continue;
-      }
-      List<Integer> one = List.of(line);
-      Throwable failure = settle(new Call(call.lane, one, send(topic, messages, one)), outcomes);
-      if (failure != null) {
-        outcomes[line] = outcomeOf(failure);
-        broken = true;
+      } else {
+        broken = !settleSingle(send(call.lane, List.of(line)));
       }
     }
     // What comes behind in the lane waits for the next claim, also when every single went well.
-    releaseFollowers(call.lane, outcomes);
+    releaseFollowers(call.lane);
+  }
+
+  private boolean settleSingle(Call single) {
+    Throwable failure = settle(single);
+    if (failure != null) {
+      outcomes[single.lines.get(0)] = outcomeOf(failure);
+    }
+    return failure == null;
   }
 
   /**
    * INVALID_ARGUMENT for every one of many messages tells of the destination, not of the messages.
    */
-  private static void suspectDestination(PublishOutcome[] outcomes) {
+  private void suspectDestination() {
     int refusals = 0;
     for (PublishOutcome outcome : outcomes) {
       if (outcome.kind() == PublishOutcome.Kind.PUBLISHED) {
@@ -250,7 +263,7 @@ final class BatchPublisher {
   private static PublishOutcome outcomeOf(Throwable failure) {
     StatusCode.Code code = code(failure);
     String error =
-        code == null ? failure.toString() : "%s: %s".formatted(code, rootMessage(failure));
+        code == null ? failure.toString() : "%s: %s".formatted(code, Causes.describe(failure));
     return code == StatusCode.Code.INVALID_ARGUMENT
         ? PublishOutcome.refused(error)
         : PublishOutcome.released(error);
@@ -258,13 +271,5 @@ final class BatchPublisher {
 
   private static StatusCode.Code code(Throwable failure) {
     return failure instanceof ApiException e ? e.getStatusCode().getCode() : null;
-  }
-
-  private static String rootMessage(Throwable failure) {
-    Throwable root = failure;
-    while (root.getCause() != null && root.getCause() != root) {
-      root = root.getCause();
-    }
-    return root.getMessage();
   }
 }

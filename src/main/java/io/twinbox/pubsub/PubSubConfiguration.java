@@ -19,8 +19,18 @@ class PubSubConfiguration {
   /** Takes the place of Camel's own component of this scheme. */
   @Bean("google-pubsub-component")
   TwinboxPubSubComponent pubSubComponent(
-      PubSubConnection connection, TwinboxProperties properties) {
-    return new TwinboxPubSubComponent(connection, properties.consume());
+      PubSubConnection connection, TwinboxProperties properties, SubscriptionWatch watch) {
+    return new TwinboxPubSubComponent(connection, properties.consume(), watch);
+  }
+
+  @Bean
+  SubscriptionWatch subscriptionWatch(
+      PubSubConnection connection,
+      TwinboxProperties properties,
+      @Value("${google.cloud.project}") String project,
+      @Value("${subscription.name}") String subscription) {
+    return new SubscriptionWatch(
+        connection, properties, "projects/%s/subscriptions/%s".formatted(project, subscription));
   }
 
   @Bean

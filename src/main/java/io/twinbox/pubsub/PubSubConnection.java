@@ -36,7 +36,7 @@ class PubSubConnection implements DisposableBean {
 
   /**
    * @param emulatorHost {@code host:port}, or blank for Google's service
-   * @param publishTimeout how long a publish call may take, retries included
+   * @param publishTimeout how long a claim may take to publish, retries included
    */
   PubSubConnection(String emulatorHost, Duration publishTimeout) {
     this.emulatorHost = emulatorHost;
@@ -88,21 +88,30 @@ class PubSubConnection implements DisposableBean {
               StatusCode.Code.RESOURCE_EXHAUSTED,
               StatusCode.Code.UNAVAILABLE,
               StatusCode.Code.UNKNOWN)
-          .setRetrySettings(
-              RetrySettings.newBuilder()
-                  .setInitialRetryDelayDuration(Duration.ofMillis(100))
-                  .setRetryDelayMultiplier(2)
-                  .setMaxRetryDelayDuration(publishTimeout.dividedBy(4))
-                  .setInitialRpcTimeoutDuration(publishTimeout)
-                  .setMaxRpcTimeoutDuration(publishTimeout)
-                  .setTotalTimeoutDuration(publishTimeout)
-                  .build());
+          .setRetrySettings(retriesWithin(publishTimeout));
       // Asked while polling: a Pub/Sub that does not answer must not hold up the poll for the
       // client's ten minutes.
       settings.listTopicSubscriptionsSettings().setSimpleTimeoutNoRetriesDuration(ASK_TIMEOUT);
       topics = TopicAdminClient.create(settings.build());
     }
     return topics;
+  }
+
+  /** Retries with backoff that end, last call included, within a time. */
+  static RetrySettings retriesWithin(Duration total) {
+    return RetrySettings.newBuilder()
+        .setInitialRetryDelayDuration(Duration.ofMillis(100))
+        .setRetryDelayMultiplier(2)
+        .setMaxRetryDelayDuration(Duration.ofSeconds(5))
+        .setInitialRpcTimeoutDuration(total)
+        .setMaxRpcTimeoutDuration(total)
+        .setTotalTimeoutDuration(total)
+        .build();
+  }
+
+  /** How long a claim may take to publish, all its calls and their retries included. */
+  Duration publishTimeout() {
+    return publishTimeout;
   }
 
   /** The client that looks at subscriptions. */

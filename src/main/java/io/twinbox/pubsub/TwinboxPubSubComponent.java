@@ -24,11 +24,13 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
 
   private final PubSubConnection connection;
   private final Consume settings;
+  private final SubscriptionWatch watch;
   private final SubscriberBackoff backoff = new SubscriberBackoff();
 
-  TwinboxPubSubComponent(PubSubConnection connection, Consume settings) {
+  TwinboxPubSubComponent(PubSubConnection connection, Consume settings, SubscriptionWatch watch) {
     this.connection = connection;
     this.settings = settings;
+    this.watch = watch;
     setAuthenticate(!connection.emulated());
     setHeaderFilterStrategy(new AttributeHeaders());
   }
@@ -45,7 +47,7 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
         new GooglePubsubEndpoint(uri, this) {
           @Override
           public Producer createProducer() throws IOException {
-            return new BatchProducer(this, new BatchPublisher(connection.topics()));
+            return new BatchProducer(this, connection.topics(), connection.publishTimeout());
           }
         };
     endpoint.setProjectId(parts[0]);
@@ -67,7 +69,7 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
     // Camel asks for a new subscriber at once when one has failed, however often that is.
     backoff.beforeNext();
     Subscriber.Builder builder =
-        Subscriber.newBuilder(subscriptionName, receiver)
+        Subscriber.newBuilder(subscriptionName, watched(receiver))
             .setParallelPullCount(1)
             .setExecutorProvider(
                 InstantiatingExecutorProvider.newBuilder()
@@ -93,6 +95,15 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
           .setChannelProvider(connection.emulatorChannel())
           .setCredentialsProvider(PubSubConnection.noCredentials());
     }
-    return builder.build();
+    Subscriber subscriber = builder.build();
+    watch.follow(subscriber);
+    return subscriber;
+  }
+
+  private MessageReceiver watched(MessageReceiver receiver) {
+    return (message, reply) -> {
+      watch.received();
+      receiver.receiveMessage(message, reply);
+    };
   }
 }

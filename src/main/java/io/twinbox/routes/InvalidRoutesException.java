@@ -1,5 +1,6 @@
 package io.twinbox.routes;
 
+import io.twinbox.config.StartupException;
 import java.util.List;
 import java.util.stream.Collectors;
 
@@ -7,13 +8,15 @@ import java.util.stream.Collectors;
  * Route files that were refused before Camel saw them. The message is written for operators: a
  * summary, then one line per finding; no stack trace is needed to act on it.
  */
-public class InvalidRoutesException extends RuntimeException {
+public class InvalidRoutesException extends StartupException {
   private static final long serialVersionUID = 1L;
 
   private final transient List<Finding> findings;
 
   public InvalidRoutesException(List<Finding> findings) {
-    super(message(findings));
+    super(
+        message(findings),
+        "Correct what each line names; a line says file, line, route, step, what is wrong and what to write instead.");
     this.findings = List.copyOf(findings);
   }
 

@@ -51,6 +51,12 @@ public final class SqlRules {
               "hides statements from this check, and its EXCEPTION clause can swallow an error",
               "Put the code into a function in a migration and SELECT it."),
           Forbidden.anywhere(
+              "(:#(?:in:[A-Za-z_]|(?!in:)[A-Za-z_])\\w*)",
+              "is taken from the message's headers when the body has no such entry, and a publisher"
+                  + " chooses the names of headers",
+              "Say where the value comes from: `:#${body}` or `:#${body[name]}`, `:#${header.name}`,"
+                  + " `:#${exchangeProperty.name}`."),
+          Forbidden.anywhere(
               "\\bset_config\\s*\\(",
               "changes a setting of a pooled connection, as SET does",
               "Take it out; set it with ALTER ROLE, or as a property of the connection pool."),

@@ -1,5 +1,10 @@
 package io.twinbox.local;
 
+import com.google.protobuf.util.Durations;
+import com.google.pubsub.v1.DeadLetterPolicy;
+import com.google.pubsub.v1.ExpirationPolicy;
+import com.google.pubsub.v1.RetryPolicy;
+import com.google.pubsub.v1.Subscription;
 import io.twinbox.local.bigquery.LocalBigQuery;
 import io.twinbox.local.pubsub.LocalPubSub;
 import java.nio.file.Path;
@@ -40,7 +45,7 @@ final class Backends implements AutoCloseable {
     if (given("PUBSUB_EMULATOR_HOST") == null) {
       pubSub = keep(LocalPubSub.start());
       pubSub.createTopic(project, "invoices");
-      pubSub.createSubscription(project, "invoices-ledger", "invoices");
+      createSubscription(project);
       pubSub.faults().redeliverAcknowledged(redeliverShare, 1);
       settings.put("pubsub.emulator.host", pubSub.endpoint());
     }
@@ -54,6 +59,26 @@ final class Backends implements AutoCloseable {
           InvoicesSample.DATASET, InvoicesSample.TABLE, InvoicesSample.rows(sampleRows));
       settings.put("bigquery.emulator.host", bigQuery.url());
     }
+  }
+
+  /** The subscription as it should be in production, which is what consume-watch checks it for. */
+  private void createSubscription(String project) {
+    pubSub.createTopic(project, "invoices-dead");
+    pubSub.createSubscription(project, "invoices-dead-kept", "invoices-dead");
+    pubSub.createSubscription(
+        Subscription.newBuilder()
+            .setName("projects/%s/subscriptions/invoices-ledger".formatted(project))
+            .setTopic("projects/%s/topics/invoices".formatted(project))
+            .setExpirationPolicy(ExpirationPolicy.getDefaultInstance())
+            .setRetryPolicy(
+                RetryPolicy.newBuilder()
+                    .setMinimumBackoff(Durations.fromSeconds(10))
+                    .setMaximumBackoff(Durations.fromSeconds(600)))
+            .setDeadLetterPolicy(
+                DeadLetterPolicy.newBuilder()
+                    .setDeadLetterTopic("projects/%s/topics/invoices-dead".formatted(project))
+                    .setMaxDeliveryAttempts(100))
+            .build());
   }
 
   /** The address given for a service, or null. */

@@ -39,6 +39,8 @@ public final class LocalPostgres implements AutoCloseable {
       return new LocalPostgres(
           EmbeddedPostgres.builder()
               .setServerConfig("synchronous_commit", "on")
+              .setServerConfig("fsync", "on")
+              .setServerConfig("full_page_writes", "on")
               .setServerConfig("max_connections", "200")
               // Whoever starts it closes it, after what uses it.
               .setRegisterShutdownHook(false)

@@ -11,8 +11,7 @@ class RetentionGuardTest extends PromiseTest {
 
   private void refused(String sentence, String... settings) {
     assertThatThrownBy(() -> start("maintain", settings))
-        .rootCause()
-        .hasMessageContaining(sentence);
+        .hasStackTraceContaining(sentence);
   }
 
   @Test

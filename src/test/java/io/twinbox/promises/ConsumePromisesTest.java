@@ -14,6 +14,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.springframework.boot.actuate.health.HealthIndicator;
+import org.springframework.boot.actuate.health.Status;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
@@ -157,7 +159,7 @@ class ConsumePromisesTest extends PromiseTest {
   void messagesWaitWhileTheDatabaseIsAwayAndGoOnByThemselves() throws Exception {
     createTopicAndSubscription();
     start("consume", "twinbox.consume.max-attempts=1");
-    String database = databaseUrl.substring(databaseUrl.lastIndexOf('/') + 1);
+    String database = database();
     try (Connection admin =
             DriverManager.getConnection(
                 databaseUrl.replace(database, "postgres"),
@@ -239,9 +241,44 @@ class ConsumePromisesTest extends PromiseTest {
   void handlerThatWouldBreakThePromiseIsRefusedAtStart() throws IOException {
     topicFile("handle.camel.yaml", POSTING_HANDLER.replace("uri: sql", "uri: seda"));
     assertThatThrownBy(() -> start("consume"))
-        .rootCause()
         .hasMessageContaining("handle.camel.yaml:")
         .hasMessageContaining("orders-post");
+  }
+
+  @Test
+  void subscriptionThatIsMissingShowsInHealthAndIsReadWhenItIsThere() {
+    pubSub.createTopic(PROJECT, TOPIC);
+    HealthIndicator health =
+        start("consume").getBean("pubSubHealthIndicator", HealthIndicator.class);
+    eventually().until(() -> health.health().getStatus().equals(Status.OUT_OF_SERVICE));
+    assertThat(health.health().getDetails().get("subscription").toString())
+        .contains("orders-ledger");
+
+    pubSub.createSubscription(PROJECT, SUBSCRIPTION, TOPIC);
+    publish("event", key("late"));
+
+    eventually().until(() -> effects().equals(List.of("event")));
+    assertThat(health.health().getStatus()).isEqualTo(Status.UP);
+  }
+
+  @Test
+  void commitThatIsNotOnDiskIsRefusedAtStart() {
+    jdbc.execute("ALTER DATABASE " + database() + " SET synchronous_commit = off");
+    assertThatThrownBy(() -> start("consume"))
+        .rootCause()
+        .hasMessageContaining("synchronous_commit=off");
+  }
+
+  @Test
+  void inboxWithoutItsPrimaryKeyIsRefusedAtStart() {
+    jdbc.execute("ALTER TABLE transactional_inbox DROP CONSTRAINT transactional_inbox_pkey");
+    assertThatThrownBy(() -> start("consume")).rootCause().hasMessageContaining("no primary key");
+  }
+
+  @Test
+  void savepointsBehindOurBackAreRefusedAtStart() {
+    databaseUrl += "?autosave=always";
+    assertThatThrownBy(() -> start("consume")).rootCause().hasMessageContaining("autosave");
   }
 
   @Test
@@ -316,6 +353,10 @@ class ConsumePromisesTest extends PromiseTest {
           INSERT INTO effect (what) VALUES (convert_from(:#${body}, 'UTF8')) RETURNING what)
         SELECT fail_at_first() FROM posted
         """);
+  }
+
+  private String database() {
+    return databaseUrl.substring(databaseUrl.lastIndexOf('/') + 1);
   }
 
   private long calls() {

@@ -19,6 +19,7 @@ import java.util.UUID;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.springframework.jdbc.core.StatementCallback;
 
 /** What README promises of the way from the outbox to Pub/Sub. */
 class DispatchPromisesTest extends PromiseTest {
@@ -246,6 +247,39 @@ class DispatchPromisesTest extends PromiseTest {
             "SELECT outbox_put('orders', 'event', '{}', NULL, 'order-1', 'shop')", UUID.class);
     assertThat(again).isEqualTo(id);
     assertThat(count("pubsub_outbox")).isZero();
+  }
+
+  @Test
+  void failoverThatLeavesAReadOnlyServerBehindIsSurvived() {
+    createTopicAndSubscription();
+    UUID first = put("before");
+    // Without the choice of a primary at connect, so that the pool holds sessions of the old one.
+    start("dispatch", "spring.datasource.hikari.data-source-properties.targetServerType=any");
+    eventually().until(() -> state(first).equals("published"));
+    UUID second = put("after");
+    // Sessions that begin now are those of a server that was the primary and is a standby.
+    String database = jdbc.queryForObject("SELECT current_database()", String.class);
+    jdbc.execute("UPDATE pubsub_outbox_due SET next_retry_at = now() + interval '1 hour'");
+    jdbc.execute("ALTER DATABASE " + database + " SET default_transaction_read_only = on");
+    jdbc.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()");
+    eventually()
+        .until(
+            () ->
+                jdbc.queryForObject(
+                        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'twinbox'",
+                        Integer.class)
+                    > 0);
+    jdbc.execute(
+        (StatementCallback<Boolean>)
+            statement -> {
+              statement.execute("SET default_transaction_read_only = off");
+              return statement.execute(
+                  "ALTER DATABASE " + database + " RESET default_transaction_read_only");
+            });
+    jdbc.execute("UPDATE pubsub_outbox_due SET next_retry_at = now()");
+
+    eventually().until(() -> state(second).equals("published"));
   }
 
   private String state(UUID id) {

@@ -13,9 +13,9 @@ class SqlRulesTest {
   @ValueSource(
       strings = {
         "SELECT 1",
-        "UPDATE t\nSET a = :#a",
-        "UPDATE t\nSET a = :#${body[a]}, b = :#$simple{body}, c = CAST(:#c AS bigint)",
-        "SELECT 1 WHERE id IN (:#in:ids)",
+        "UPDATE t\nSET a = :#${body}",
+        "UPDATE t\nSET a = :#${body[a]}, b = :#$simple{body}, c = CAST(:#${header.c} AS bigint)",
+        "SELECT 1 WHERE id IN (:#in:${body[ids]})",
         "SELECT 'COMMIT; SET x' AS \"; BEGIN\"",
         "SELECT '--' || 'it''s; COMMIT'",
         "SELECT E'it\\'s; COMMIT'",
@@ -24,7 +24,7 @@ class SqlRulesTest {
         "SELECT CASE WHEN true THEN 1 END",
         "INSERT INTO t (commit) VALUES (1) ON CONFLICT DO NOTHING",
         "INSERT INTO t (a) VALUES (1) ON CONFLICT (a) DO UPDATE\nSET a = 2",
-        "SELECT outbox_put('t', :#payload)",
+        "SELECT outbox_put('t', :#${body})",
         "SELECT 'is this it?'",
         "SELECT $$ ; COMMIT $$",
         "SELECT pg_advisory_xact_lock(1)"
@@ -55,7 +55,7 @@ class SqlRulesTest {
         "SELECT a ? 'b'",
         "SELECT a ?| array['b']",
         "SELECT a #> '{b}'",
-        "SELECT a::#b",
+        "SELECT a::#${b}",
         "SELECT '#'",
         "SELECT ':#a'",
         "SELECT 1 -- what",

@@ -27,6 +27,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What Google's client sees of a query: values, pages and table names. */
@@ -219,6 +220,31 @@ class LocalBigQueryContractTest {
         .isInstanceOf(BigQueryException.class)
         .hasMessageContaining("4194304 bytes at a time")
         .hasMessageContaining("shop.big has 20000 rows");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '~',
+      textBlock =
+          """
+          SELECT DISTINCT MOD(id, 2) AS x FROM shop.big                                   ~ 2
+          SELECT id FROM shop.big WHERE TRUE QUALIFY ROW_NUMBER() OVER (ORDER BY id) = 1  ~ 1
+          SELECT id FROM shop.big UNION ALL SELECT 1                                      ~ 20001
+          SELECT x FROM (SELECT id AS x FROM shop.big LIMIT 5)                            ~ 5
+          SELECT id FROM shop.big LIMIT 5 OFFSET 2                                        ~ 5
+          SELECT id FROM shop.big LIMIT 0                                                 ~ 0
+          SELECT id FROM shop.big ORDER BY RAND() LIMIT 4                                 ~ 4
+          SELECT id FROM shop.big ORDER BY MOD(id, 3), id LIMIT 4                         ~ 4
+          SELECT (SELECT COUNT(*) FROM shop.big) AS n                                     ~ 1
+          WITH b AS (SELECT id FROM shop.big), m AS (SELECT MAX(id) AS n FROM b) SELECT n FROM m ~ 1
+          WITH k AS (SELECT 5 AS n) SELECT id FROM shop.big WHERE id IN (SELECT n FROM k) ~ 1
+          WITH b AS (SELECT * FROM shop.big WHERE id < 19000) SELECT id FROM b WHERE id > 9 ~ 18990
+          SELECT id, d FROM shop.big, UNNEST([id, id + 1]) AS d                           ~ 40000
+          SELECT id FROM shop.big AS b WHERE EXISTS (SELECT 1 FROM UNNEST([7]) AS s WHERE s = b.id) ~ 1
+          FROM shop.big |> WHERE id < 3 |> SELECT id                                      ~ 3
+          """)
+  void aQueryOverManyPartsHasTheRowsOfOneOverTheWhole(String sql, int rows) {
+    assertThat(rows(client, sql)).hasSize(rows);
   }
 
   @Test

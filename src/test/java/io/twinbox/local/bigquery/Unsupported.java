@@ -6,7 +6,8 @@ package io.twinbox.local.bigquery;
  *
  * <p>One more limit is of size and not of kind: a join, grouping or window over more than 4 MB of
  * the columns that it reads ends with reason {@code resourcesExceeded} ({@link QueryPlan} says
- * why).
+ * why). And of time: joins are nested loops in this evaluator, and a subquery in WHERE runs once
+ * per row, so that either takes minutes over 20,000 rows.
  *
  * <p>INTERVAL and RANGE are supported. Seen with ZetaSQL 2024.11.1, by asking it.
  */

@@ -1,0 +1,275 @@
+package io.twinbox.sql;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.twinbox.sql.Outbox.Claim;
+import io.twinbox.sql.Outbox.Outcome;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Claims of events with an ordering key. */
+abstract class ClaimOrderedSpec extends DatabaseSpec {
+
+  private Outbox outbox;
+
+  @BeforeEach
+  void outbox() {
+    outbox = new Outbox(db);
+  }
+
+  @Test
+  void rowsOfAKeyComeInTheirOrder() {
+    List<Long> seqs = outbox.emit(5, "a");
+
+    Claim claim = outbox.claimOrdered(500, "");
+
+    assertThat(claim.seqs()).containsExactlyElementsOf(seqs);
+    assertThat(outbox.state(seqs.get(4))).isEqualTo("claimed");
+  }
+
+  @Test
+  void rowsWithoutAnOrderingKeyAreLeftAlone() {
+    outbox.emit(3);
+
+    assertThat(outbox.claimOrdered(500, "").rows()).isEmpty();
+  }
+
+  @Test
+  void keyWhoseOldestRowWaitsBlocksOnlyItself() {
+    List<Long> a = outbox.emit(2, "a");
+    List<Long> b = outbox.emit(2, "b");
+    outbox.makeWaiting(a.get(0));
+
+    assertThat(outbox.claimOrdered(500, "").seqs()).containsExactlyElementsOf(b);
+  }
+
+  @Test
+  void keyWhoseOldestRowIsDeadBlocksOnlyItselfUntilItIsReplayed() {
+    List<Long> a = outbox.emit(2, "a");
+    List<Long> b = outbox.emit(2, "b");
+    outbox.makeDead(a.get(0));
+
+    assertThat(outbox.claimOrdered(500, "").seqs()).containsExactlyElementsOf(b);
+    outbox.makeDue(a.get(0));
+    assertThat(outbox.claimOrdered(500, "").seqs()).containsExactlyElementsOf(a);
+  }
+
+  @Test
+  void claimedKeyBlocksOnlyItself() {
+    List<Long> a = outbox.emit(2, "a");
+    assertThat(outbox.claimOrdered(1, "").seqs()).containsExactly(a.get(0));
+    List<Long> b = outbox.emit(2, "b");
+
+    assertThat(outbox.claimOrdered(500, "").seqs()).containsExactlyElementsOf(b);
+  }
+
+  @Test
+  void runStopsAtItsFirstRowThatIsNotDue() {
+    List<Long> a = outbox.emit(5, "a");
+    outbox.makeWaiting(a.get(2));
+    List<Long> b = outbox.emit(5, "b");
+    outbox.makeDead(b.get(3));
+
+    Claim claim = outbox.claimOrdered(500, "");
+
+    List<Long> expected = new ArrayList<>(a.subList(0, 2));
+    expected.addAll(b.subList(0, 3));
+    assertThat(claim.seqs()).containsExactlyElementsOf(expected);
+  }
+
+  @Test
+  void keysShareTheLimit() {
+    for (int key = 0; key < 5; key++) {
+      outbox.emit(10, "key-" + key);
+    }
+
+    Claim claim = outbox.claimOrdered(20, "");
+
+    assertThat(claim.rows()).hasSize(20);
+    assertThat(claim.keys()).hasSize(5);
+  }
+
+  @Test
+  void keysBehindManyBlockedOnesGetTheirTurnByTheCursor() {
+    db.jdbc.update(
+        "INSERT INTO pubsub_outbox (topic_name, payload, ordering_key)"
+            + " SELECT 'invoices', 'x', 'blocked-' || lpad(i::text, 5, '0')"
+            + " FROM generate_series(1, 1300) i");
+    db.jdbc.update("UPDATE pubsub_outbox_due SET next_retry_at = now() + interval '1 hour'");
+    List<Long> free = outbox.emit(2, "free");
+
+    Claim first = outbox.claimOrdered(500, "");
+    Claim second = outbox.claimOrdered(500, first.cursor());
+    Claim third = outbox.claimOrdered(500, second.cursor());
+
+    assertThat(first.rows()).isEmpty();
+    assertThat(first.cursor()).isEqualTo("blocked-00600");
+    assertThat(second.cursor()).isEqualTo("blocked-01200");
+    assertThat(third.seqs()).containsExactlyElementsOf(free);
+    assertThat(third.cursor()).isNull();
+  }
+
+  @Test
+  void emptyClaimStillReturnsTheCursor() {
+    assertThat(outbox.claimOrdered(500, "").cursor()).isNull();
+    assertThat(outbox.claimOrdered(500, "zzz").cursor()).isNull();
+  }
+
+  @Test
+  void keysThatTheLimitLeftOutAreNextEvenWhenTheFirstOnesAreBusy() {
+    List<Long> last = new ArrayList<>();
+    for (int key = 0; key < 6; key++) {
+      last = outbox.emit(3, "key-" + key);
+    }
+
+    // Every pod begins anew at the cursor of its last claim, and the first keys are always due.
+    Set<Long> seen = new HashSet<>();
+    String cursor = "";
+    for (int poll = 0; poll < 3; poll++) {
+      Claim claim = outbox.claimOrdered(2, cursor);
+      seen.addAll(claim.seqs());
+      outbox.settle(claim.token(), claim.seqs().stream().map(Outcome::released).toList());
+      cursor = claim.cursor() == null ? "" : claim.cursor();
+    }
+
+    assertThat(seen).contains(last.get(0));
+  }
+
+  @Test
+  void keysThatTheByteBoundLeftOutAreNextEvenWhenTheFirstOnesAreBusy() {
+    db.set("twinbox.dispatch.batch-bytes", "1000");
+    long last = 0;
+    for (int key = 0; key < 6; key++) {
+      last = outbox.emitBytes(600, "key-" + key);
+    }
+
+    Set<Long> seen = new HashSet<>();
+    String cursor = "";
+    for (int poll = 0; poll < 3; poll++) {
+      Claim claim = outbox.claimOrdered(500, cursor);
+      seen.addAll(claim.seqs());
+      outbox.settle(claim.token(), claim.seqs().stream().map(Outcome::released).toList());
+      cursor = claim.cursor() == null ? "" : claim.cursor();
+    }
+
+    assertThat(seen).contains(last);
+  }
+
+  @Test
+  void byteBoundCutsAPrefixOfAKey() {
+    db.set("twinbox.dispatch.batch-bytes", "1000");
+    List<Long> seqs = new ArrayList<>();
+    for (int i = 0; i < 4; i++) {
+      seqs.add(outbox.emitBytes(400, "a"));
+    }
+
+    Claim claim = outbox.claimOrdered(500, "");
+
+    assertThat(claim.seqs()).containsExactlyElementsOf(seqs.subList(0, 3));
+    outbox.publishAll(claim);
+    assertThat(outbox.claimOrdered(500, "").seqs()).containsExactly(seqs.get(3));
+  }
+
+  @Test
+  void twoClaimersNeverHoldTheSameKey() throws Exception {
+    List<Long> a = outbox.emit(4, "a");
+    List<Long> b = outbox.emit(4, "b");
+    CountDownLatch finish = new CountDownLatch(1);
+    CountDownLatch claimed = new CountDownLatch(1);
+    Future<Claim> first =
+        db.async(
+            () ->
+                db.transaction.execute(
+                    status -> {
+                      // One row of "a" only: its followers are due and unlocked, yet not to be had.
+                      Claim claim = outbox.claimOrdered(1, "");
+                      claimed.countDown();
+                      await(finish);
+                      return claim;
+                    }));
+    await(claimed);
+
+    Claim second = outbox.claimOrdered(500, "");
+    finish.countDown();
+
+    assertThat(first.get().seqs()).containsExactly(a.get(0));
+    assertThat(second.seqs()).containsExactlyElementsOf(b);
+  }
+
+  @Test
+  void orderOfFirstPublicationIsKeptWhileEverythingFailsAtOnce() throws Exception {
+    db.set("twinbox.dispatch.backoff-base", "1ms");
+    db.set("twinbox.dispatch.max-attempts", "1000000");
+    int keys = 60;
+    int rowsPerKey = 50;
+    for (int key = 0; key < keys; key++) {
+      outbox.emit(rowsPerKey, "key-" + key);
+    }
+    Map<String, List<Long>> published = new ConcurrentHashMap<>();
+    Map<String, Boolean> held = new ConcurrentHashMap<>();
+    List<String> violations = Collections.synchronizedList(new ArrayList<>());
+    List<Future<?>> pods = new ArrayList<>();
+    for (int pod = 0; pod < 6; pod++) {
+      Random random = new Random(pod);
+      pods.add(
+          db.async(
+              () -> {
+                String cursor = "";
+                while (db.count("pubsub_outbox_due") > 0) {
+                  Claim claim = outbox.claimOrdered(40, cursor);
+                  cursor = claim.cursor() == null ? "" : claim.cursor();
+                  for (String key : claim.keys()) {
+                    if (held.putIfAbsent(key, true) != null) {
+                      violations.add(key + " is held twice");
+                    }
+                  }
+                  Set<String> broken = new HashSet<>();
+                  List<Outcome> outcomes = new ArrayList<>();
+                  for (Map<String, Object> row : claim.rows()) {
+                    String key = (String) row.get("ordering_key");
+                    long seq = (Long) row.get("seq");
+                    if (broken.contains(key)) {
+                      outcomes.add(Outcome.released(seq));
+                    } else if (random.nextInt(10) == 0) {
+                      broken.add(key);
+                      outcomes.add(
+                          random.nextBoolean() ? Outcome.refused(seq) : Outcome.released(seq));
+                    } else {
+                      published
+                          .computeIfAbsent(
+                              key, k -> Collections.synchronizedList(new ArrayList<>()))
+                          .add(seq);
+                      outcomes.add(Outcome.published(seq));
+                    }
+                  }
+                  claim.keys().forEach(held::remove);
+                  if (!outcomes.isEmpty()) {
+                    outbox.settle(claim.token(), outcomes);
+                  }
+                }
+                return null;
+              }));
+    }
+    for (Future<?> pod : pods) {
+      pod.get();
+    }
+
+    assertThat(violations).isEmpty();
+    Map<String, List<Long>> sorted = new HashMap<>();
+    published.forEach((key, seqs) -> sorted.put(key, seqs.stream().sorted().toList()));
+    assertThat(published).isEqualTo(sorted);
+    assertThat(published.values().stream().mapToInt(List::size).sum()).isEqualTo(keys * rowsPerKey);
+    assertThat(db.count("pubsub_outbox_published")).isEqualTo(keys * rowsPerKey);
+  }
+}

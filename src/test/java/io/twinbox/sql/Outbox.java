@@ -1,0 +1,140 @@
+package io.twinbox.sql;
+
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+
+/** The outbox as a pod of dispatch uses it, for tests. */
+final class Outbox {
+
+  private final TestDatabase db;
+
+  Outbox(TestDatabase db) {
+    this.db = db;
+  }
+
+  /** Emits events without an ordering key; returns their seqs. */
+  List<Long> emit(int count) {
+    return emit(count, null);
+  }
+
+  /** Emits events in the order of their seqs. */
+  List<Long> emit(int count, String orderingKey) {
+    return db.jdbc.queryForList(
+        "INSERT INTO pubsub_outbox (topic_name, payload, ordering_key)"
+            + " SELECT ?, convert_to('event ' || i, 'UTF8'), ? FROM generate_series(1, ?) i"
+            + " RETURNING seq",
+        Long.class,
+        TestDatabase.TOPIC,
+        orderingKey,
+        count);
+  }
+
+  long emitBytes(int bytes, String orderingKey) {
+    return db.jdbc.queryForObject(
+        "INSERT INTO pubsub_outbox (topic_name, payload, ordering_key) VALUES (?, ?, ?)"
+            + " RETURNING seq",
+        Long.class,
+        TestDatabase.TOPIC,
+        new byte[bytes],
+        orderingKey);
+  }
+
+  Claim claim(int limit) {
+    String token = UUID.randomUUID().toString();
+    return new Claim(
+        token,
+        db.query("dispatch/claim.sql", Map.of("claimToken", token, "claimLimit", limit)),
+        null);
+  }
+
+  Claim claimOrdered(int limit, String cursor) {
+    String token = UUID.randomUUID().toString();
+    List<Map<String, Object>> rows =
+        db.query(
+            "dispatch/claim-ordered.sql",
+            Map.of("claimToken", token, "claimLimit", limit, "cursor", cursor));
+    return new Claim(
+        token,
+        rows.stream().filter(row -> row.get("seq") != null).toList(),
+        (String) rows.get(0).get("cursor"));
+  }
+
+  /** A claim's rows and, of an ordered claim, where the next one goes on. */
+  record Claim(String token, List<Map<String, Object>> rows, String cursor) {
+
+    List<Long> seqs() {
+      return rows.stream().map(row -> (Long) row.get("seq")).toList();
+    }
+
+    List<String> keys() {
+      return rows.stream().map(row -> (String) row.get("ordering_key")).distinct().toList();
+    }
+  }
+
+  /** What became of a row; a kind is a constant of {@code PublishOutcome.Kind}. */
+  record Outcome(long seq, String kind, String messageId, String error) {
+
+    static Outcome published(long seq) {
+      return new Outcome(seq, "PUBLISHED", "message-" + seq, null);
+    }
+
+    static Outcome refused(long seq) {
+      return new Outcome(seq, "REFUSED", null, "INVALID_ARGUMENT: refused " + seq);
+    }
+
+    static Outcome released(long seq) {
+      return new Outcome(seq, "RELEASED", null, "UNAVAILABLE");
+    }
+  }
+
+  /** Settles as dispatch does; returns the counts. */
+  Map<String, Object> settle(String token, List<Outcome> outcomes) {
+    return db.queryOne("dispatch/settle.sql", Map.of("claimToken", token), settlement(outcomes));
+  }
+
+  static Map<String, Object> settlement(List<Outcome> outcomes) {
+    return Map.of(
+        "seqs", outcomes.stream().map(Outcome::seq).toArray(Long[]::new),
+        "kinds", outcomes.stream().map(Outcome::kind).toArray(String[]::new),
+        "messageIds", outcomes.stream().map(Outcome::messageId).toArray(String[]::new),
+        "errors", outcomes.stream().map(Outcome::error).toArray(String[]::new));
+  }
+
+  Map<String, Object> publishAll(Claim claim) {
+    return settle(claim.token(), claim.seqs().stream().map(Outcome::published).toList());
+  }
+
+  /** The due row of an event. */
+  Map<String, Object> due(long seq) {
+    return db.row("SELECT * FROM pubsub_outbox_due WHERE seq = ?", seq);
+  }
+
+  String state(long seq) {
+    return db.string(
+        "SELECT state FROM pubsub_outbox_status JOIN pubsub_outbox USING (id) WHERE seq = ?", seq);
+  }
+
+  void makeWaiting(long seq) {
+    db.jdbc.update(
+        "UPDATE pubsub_outbox_due SET next_retry_at = now() + interval '1 hour' WHERE seq = ?",
+        seq);
+  }
+
+  void makeDue(long seq) {
+    db.jdbc.update(
+        "UPDATE pubsub_outbox_due SET next_retry_at = now(), dead_at = NULL WHERE seq = ?", seq);
+  }
+
+  void makeDead(long seq) {
+    db.jdbc.update(
+        "UPDATE pubsub_outbox_due SET dead_at = now(), lock_id = NULL, claim_token = NULL,"
+            + " locked_at = NULL WHERE seq = ?",
+        seq);
+  }
+
+  void endLeases() {
+    db.jdbc.update(
+        "UPDATE pubsub_outbox_due SET next_retry_at = now() WHERE claim_token IS NOT NULL");
+  }
+}

@@ -1,0 +1,300 @@
+package io.twinbox.sql;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.twinbox.sql.Outbox.Claim;
+import io.twinbox.sql.Outbox.Outcome;
+import io.twinbox.sql.QueueEventsSpec.Row;
+import io.twinbox.sql.TestDatabase.Plan;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/**
+ * What the statements read, in pages of 8 KB, when little is to be done among many rows. Pages, not
+ * times: they do not depend on the machine.
+ */
+abstract class PlanSpec extends DatabaseSpec {
+
+  private static final int DUE = 2_000;
+  private static final int PUBLISHED = 50_000;
+  private static final int WAITING = 20_000;
+
+  private Outbox outbox;
+
+  @BeforeEach
+  void outbox() {
+    outbox = new Outbox(db);
+  }
+
+  @AfterEach
+  void leaveNoStatistics() {
+    db.reset();
+    db.jdbc.execute("VACUUM ANALYZE");
+  }
+
+  private void due(int count, String orderingKey) {
+    emitLarge("due", count, orderingKey);
+  }
+
+  private void emitLarge(String name, int count, String orderingKey) {
+    db.jdbc.update(
+        "INSERT INTO pubsub_outbox (id, topic_name, source, payload, ordering_key)"
+            + " SELECT outbox_event_id('invoices', 'billing', ? || i), 'invoices', 'billing',"
+            + " convert_to(repeat(md5(i::text), 8), 'UTF8'), "
+            + orderingKey
+            + " FROM generate_series(1, ?) i",
+        name,
+        count);
+  }
+
+  private void published() {
+    emitLarge("published", PUBLISHED, "NULL");
+    db.jdbc.update(
+        "WITH d AS (DELETE FROM pubsub_outbox_due RETURNING seq)"
+            + " INSERT INTO pubsub_outbox_published"
+            + " SELECT o.id, o.topic_name, now(), 'm', o.payload_hash"
+            + " FROM d JOIN pubsub_outbox o USING (seq)");
+  }
+
+  private void waiting(String orderingKey) {
+    emitLarge("waiting", WAITING, orderingKey);
+    db.jdbc.update(
+        "UPDATE pubsub_outbox_due SET attempts = 3,"
+            + " next_retry_at = now() + interval '1 hour' * (1 + random())");
+  }
+
+  private void everythingButTheDueRows(String orderingKey) {
+    published();
+    waiting(orderingKey);
+    db.jdbc.execute("VACUUM ANALYZE");
+  }
+
+  private Plan explainAndRollBack(String file, Map<String, Object> properties, Object body) {
+    return db.transaction.execute(
+        status -> {
+          status.setRollbackOnly();
+          return db.explain(file, properties, body);
+        });
+  }
+
+  private static Map<String, Object> claim() {
+    return Map.of("claimToken", UUID.randomUUID().toString(), "claimLimit", 500, "cursor", "");
+  }
+
+  private void compare(String what, Plan alone, Plan full) {
+    System.out.printf(
+        "%s on %s: %d pages alone, %d among %,d published and %,d waiting%n",
+        what,
+        db.string("SHOW server_version"),
+        alone.buffers(),
+        full.buffers(),
+        PUBLISHED,
+        WAITING);
+    assertThat(full.sequentialScans()).isEmpty();
+    assertThat(full.buffers()).isLessThanOrEqualTo(alone.buffers() * 3 / 2);
+  }
+
+  @Test
+  void claimReadsDueRowsOnly() {
+    due(DUE, "NULL");
+    db.jdbc.execute("VACUUM ANALYZE");
+    Plan alone = explainAndRollBack("dispatch/claim.sql", claim(), null);
+    db.reset();
+    everythingButTheDueRows("NULL");
+    due(DUE, "NULL");
+    db.jdbc.execute("VACUUM ANALYZE");
+    Plan full = explainAndRollBack("dispatch/claim.sql", claim(), null);
+
+    assertThat(full.uses("pubsub_outbox_due_by_time")).isTrue();
+    compare("claim of 500", alone, full);
+  }
+
+  @Test
+  void emptyPollReadsNextToNothing() {
+    everythingButTheDueRows("NULL");
+
+    Plan plan = explainAndRollBack("dispatch/claim.sql", claim(), null);
+
+    System.out.printf(
+        "empty poll on %s: %d pages%n", db.string("SHOW server_version"), plan.buffers());
+    assertThat(plan.buffers()).isLessThan(10);
+  }
+
+  @Test
+  void orderedClaimReadsDueKeysOnly() {
+    due(DUE, "'key-' || i / 4");
+    db.jdbc.execute("VACUUM ANALYZE");
+    Plan alone = explainAndRollBack("dispatch/claim-ordered.sql", claim(), null);
+    db.reset();
+    // The waiting rows are one blocked key, in front of the others.
+    everythingButTheDueRows("'a'");
+    due(DUE, "'key-' || i / 4");
+    db.jdbc.execute("VACUUM ANALYZE");
+    Plan full = explainAndRollBack("dispatch/claim-ordered.sql", claim(), null);
+
+    assertThat(full.uses("pubsub_outbox_due_by_key")).isTrue();
+    compare("ordered claim of 500", alone, full);
+  }
+
+  @Test
+  void orderedClaimOfOneBusyKeyReadsItsOldestRowsOnly() {
+    due(WAITING, "'key'");
+    db.jdbc.execute("VACUUM ANALYZE");
+
+    Plan plan = explainAndRollBack("dispatch/claim-ordered.sql", claim(), null);
+
+    System.out.printf(
+        "ordered claim of 500 of one key of %,d on %s: %d pages%n",
+        WAITING, db.string("SHOW server_version"), plan.buffers());
+    assertThat(plan.sequentialScans()).isEmpty();
+    assertThat(plan.buffers()).isLessThan(500 * 12);
+  }
+
+  @Test
+  void settlementReadsItsRowsOnly() {
+    due(DUE, "NULL");
+    db.jdbc.execute("VACUUM ANALYZE");
+    Plan alone = settlement();
+    db.reset();
+    everythingButTheDueRows("NULL");
+    due(DUE, "NULL");
+    db.jdbc.execute("VACUUM ANALYZE");
+    Plan full = settlement();
+
+    compare("settlement of 500", alone, full);
+  }
+
+  private Plan settlement() {
+    Claim claim = outbox.claim(500);
+    List<Outcome> outcomes =
+        IntStream.range(0, 500)
+            .mapToObj(
+                i -> {
+                  long seq = claim.seqs().get(i);
+                  return i % 10 == 0
+                      ? Outcome.refused(seq)
+                      : i % 10 == 1 ? Outcome.released(seq) : Outcome.published(seq);
+                })
+            .toList();
+    return explainAndRollBack(
+        "dispatch/settle.sql", Map.of("claimToken", claim.token()), Outbox.settlement(outcomes));
+  }
+
+  @Test
+  void chunkReadsItsRowsOnly() {
+    Plan alone = explainAndRollBack("produce/queue-events.sql", Map.of("runId", "r"), chunk());
+    everythingButTheDueRows("NULL");
+    Plan full = explainAndRollBack("produce/queue-events.sql", Map.of("runId", "r"), chunk());
+
+    System.out.printf(
+        "chunk of 1000 on %s: %d pages alone, %d in full%n",
+        db.string("SHOW server_version"), alone.buffers(), full.buffers());
+    assertThat(full.sequentialScans()).isEmpty();
+    // Half of the chunk is known; each known row is a descent of two unique indexes and its page.
+    assertThat(full.buffers()).isLessThan(1000 * 35);
+  }
+
+  private static Map<String, Object> chunk() {
+    return QueueEventsSpec.chunk(
+        IntStream.rangeClosed(1, 1000)
+            .mapToObj(i -> Row.of(i % 2 == 0 ? "published" + i : "new" + i, "payload " + i))
+            .toList());
+  }
+
+  @Test
+  void retentionThatFindsNothingReadsNextToNothing() {
+    everythingButTheDueRows("NULL");
+
+    Plan plan = explainAndRollBack("maintain/delete-published-payloads.sql", Map.of(), null);
+
+    System.out.printf(
+        "retention without work on %s: %d pages%n",
+        db.string("SHOW server_version"), plan.buffers());
+    assertThat(plan.sequentialScans()).isEmpty();
+    assertThat(plan.buffers()).isLessThan(10);
+  }
+
+  @Test
+  void retentionReadsTheRowsThatItDeletesOnly() {
+    everythingButTheDueRows("NULL");
+    db.jdbc.update("UPDATE pubsub_outbox SET created_at = now() - interval '40 days'");
+    db.jdbc.update(
+        "UPDATE pubsub_outbox_published SET completed_at = now() - interval '40 days'"
+            + " WHERE id IN (SELECT id FROM pubsub_outbox ORDER BY seq LIMIT 5000)");
+    db.jdbc.execute("VACUUM ANALYZE");
+
+    Plan plan = explainAndRollBack("maintain/delete-published-payloads.sql", Map.of(), null);
+
+    System.out.printf(
+        "retention of 1000 on %s: %d pages%n", db.string("SHOW server_version"), plan.buffers());
+    assertThat(plan.sequentialScans()).isEmpty();
+    assertThat(plan.buffers()).isLessThan(1000 * 30);
+  }
+
+  @Test
+  void inboxReadsItsKeyOnly() {
+    db.jdbc.update(
+        "INSERT INTO transactional_inbox (consumer, idempotency_key)"
+            + " SELECT 'ledger', md5(i::text) FROM generate_series(1, 50000) i");
+    db.jdbc.execute("VACUUM ANALYZE");
+
+    db.transaction.executeWithoutResult(
+        status -> {
+          assertThat(db.takeInboxKey("new")).isTrue();
+          assertThat(sequentiallyReadRows("transactional_inbox")).isZero();
+        });
+  }
+
+  @Test
+  void plansThatWereMadeOnEmptyTablesDoNotStay() {
+    db.jdbc.execute("VACUUM ANALYZE");
+    // One transaction is one connection, with its prepared statements and its own counters.
+    db.transaction.executeWithoutResult(
+        status -> {
+          status.setRollbackOnly();
+          // The driver prepares a statement on the server at its fifth run; from the tenth on the
+          // server may keep one plan for all runs.
+          for (int poll = 0; poll < 15; poll++) {
+            outbox.settle(outbox.claim(500).token(), List.of(Outcome.published(-1)));
+            outbox.claimOrdered(500, "");
+            db.queryOne(
+                "produce/queue-events.sql", Map.of("runId", "r"), QueueEventsSpec.chunk(List.of()));
+          }
+          due(20_000, "NULL");
+          emitLarge("ordered", 4_000, "'key-' || i / 4");
+          // Due by the transaction's clock.
+          db.jdbc.update(
+              "UPDATE pubsub_outbox_due SET next_retry_at = now() - interval '1 second'");
+
+          readsNoTableWhole(() -> assertThat(outbox.claim(500).rows()).hasSize(500));
+          Claim claim = outbox.claim(500);
+          readsNoTableWhole(
+              () -> assertThat(outbox.publishAll(claim)).containsEntry("published", 500L));
+          readsNoTableWhole(() -> assertThat(outbox.claimOrdered(500, "").rows()).hasSize(500));
+          readsNoTableWhole(
+              () -> db.queryOne("produce/queue-events.sql", Map.of("runId", "r"), chunk()));
+        });
+  }
+
+  private void readsNoTableWhole(Runnable work) {
+    String[] tables = {"pubsub_outbox", "pubsub_outbox_due", "pubsub_outbox_published"};
+    long before = sequentiallyReadRows(tables);
+    work.run();
+    // Of a table of a few hundred rows the planner may read all.
+    assertThat(sequentiallyReadRows(tables) - before).isLessThan(2_000);
+  }
+
+  /** Rows that this transaction has read by sequential scans of the tables. */
+  private long sequentiallyReadRows(String... tables) {
+    return db.jdbc.queryForObject(
+        "SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables"
+            + " WHERE relname = ANY (string_to_array(?, ','))",
+        Long.class,
+        String.join(",", tables));
+  }
+}

@@ -1,0 +1,3 @@
+-- Adds the customer of an attribute, or of a field: nobody can say.
+INSERT INTO ledger (customer)
+VALUES (:#customer)
