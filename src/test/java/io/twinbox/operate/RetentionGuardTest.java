@@ -10,8 +10,7 @@ import org.junit.jupiter.api.Test;
 class RetentionGuardTest extends PromiseTest {
 
   private void refused(String sentence, String... settings) {
-    assertThatThrownBy(() -> start("maintain", settings))
-        .hasStackTraceContaining(sentence);
+    assertThatThrownBy(() -> start("maintain", settings)).hasStackTraceContaining(sentence);
   }
 
   @Test
