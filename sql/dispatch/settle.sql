@@ -16,7 +16,8 @@ published AS (
 ),
 recorded AS (
   INSERT INTO pubsub_outbox_published (id, topic_name, completed_at, message_id, payload_hash)
-  SELECT e.id, e.topic_name, clock_timestamp(), p.message_id, e.payload_hash
+  -- One time for the whole claim: a republish by time never parts what one claim sent.
+  SELECT e.id, e.topic_name, statement_timestamp(), p.message_id, e.payload_hash
   FROM published AS p
   JOIN pubsub_outbox AS e ON e.seq = p.seq
   -- A republished event keeps its one row.

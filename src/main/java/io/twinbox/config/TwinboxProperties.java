@@ -69,6 +69,7 @@ public record TwinboxProperties(
       @Min(2) int maxDeliveries,
       @NotNull Duration shutdownTimeout,
       @NotNull Duration lockTimeout,
+      @NotNull Duration replayInterval,
       @NotNull Duration watchInterval) {}
 
   /** Settings of the extraction from BigQuery. */
@@ -95,5 +96,9 @@ public record TwinboxProperties(
 
   /** Settings of retention. */
   public record Maintain(
-      @NotNull Duration payloadRetention, @NotNull Duration interval, @Min(1) int batchSize) {}
+      @NotNull Duration payloadRetention,
+      @NotNull Duration subscriptionRetention,
+      @NotNull Duration interval,
+      @Min(1) int batchSize,
+      @NotNull Duration statementTimeout) {}
 }
