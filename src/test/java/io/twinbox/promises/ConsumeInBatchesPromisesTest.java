@@ -17,7 +17,8 @@ import org.springframework.context.ConfigurableApplicationContext;
 class ConsumeInBatchesPromisesTest extends ConsumePromisesTest {
 
   @Override
-  ConfigurableApplicationContext start(Class<?> application, String routes, String... settings) {
+  protected ConfigurableApplicationContext start(
+      Class<?> application, String routes, String... settings) {
     return super.start(
         application,
         routes,
