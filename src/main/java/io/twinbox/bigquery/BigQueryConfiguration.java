@@ -1,10 +1,13 @@
 package io.twinbox.bigquery;
 
 import com.google.cloud.NoCredentials;
+import com.google.cloud.ServiceOptions;
 import com.google.cloud.bigquery.BigQuery;
 import com.google.cloud.bigquery.BigQueryOptions;
 import io.twinbox.config.TwinboxProperties;
 import org.springframework.beans.factory.annotation.Value;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.autoconfigure.flyway.FlywayMigrationStrategy;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
@@ -21,7 +24,11 @@ class BigQueryConfiguration {
   BigQuery bigQuery(
       @Value("${google.cloud.project}") String project,
       @Value("${bigquery.emulator.host}") String emulatorHost) {
-    BigQueryOptions.Builder options = BigQueryOptions.newBuilder().setProjectId(project);
+    BigQueryOptions.Builder options =
+        BigQueryOptions.newBuilder()
+            .setProjectId(project)
+            // Retries has them all.
+            .setRetrySettings(ServiceOptions.getNoRetrySettings());
     if (!emulatorHost.isBlank()) {
       options
           .setHost(emulatorHost.contains("://") ? emulatorHost : "http://" + emulatorHost)
@@ -35,5 +42,12 @@ class BigQueryConfiguration {
   Extraction extraction(
       BigQuery bigQuery, TwinboxProperties properties, @Value("${topic.name}") String topic) {
     return new Extraction(bigQuery, properties, topic);
+  }
+
+  /** A check writes nothing, so it does not migrate either. */
+  @Bean
+  @ConditionalOnProperty(name = "twinbox.produce.check", havingValue = "true")
+  FlywayMigrationStrategy checkMigratesNothing() {
+    return flyway -> {};
   }
 }

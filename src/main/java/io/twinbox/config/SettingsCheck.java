@@ -304,6 +304,13 @@ public final class SettingsCheck {
     if (!sets.contains("produce")) {
       return;
     }
+    if (properties.produce().check() && sets.size() > 1) {
+      throw new StartupException(
+          "TWINBOX_PRODUCE_CHECK checks produce and ends the process, and TWINBOX_ROUTES names %s too."
+              .formatted(
+                  String.join(", ", sets.stream().filter(s -> !s.equals("produce")).toList())),
+          "Set TWINBOX_ROUTES to produce for the check.");
+    }
     String schedule = properties.produce().schedule();
     if (!properties.produce().scheduled() && sets.size() > 1) {
       throw new StartupException(
