@@ -66,7 +66,7 @@ class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
       log.error(
           "The run of source {} failed: {}. Chunks that were committed stand; the watermark did not move, so the next run reads the rest.",
           properties.source(),
-          Causes.describe(e));
+          reason(e));
       log.debug("The failure in full", e);
     }
   }
@@ -79,9 +79,14 @@ class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
       log.error(
           "The check of source {} failed: {}. Nothing was run or written.",
           properties.source(),
-          Causes.describe(e));
+          reason(e));
       log.debug("The failure in full", e);
     }
+  }
+
+  /** To be followed by a full stop. */
+  private static String reason(Throwable failure) {
+    return Causes.describe(failure).replaceFirst("\\.$", "");
   }
 
   @Override

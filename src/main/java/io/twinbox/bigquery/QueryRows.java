@@ -1,6 +1,7 @@
 package io.twinbox.bigquery;
 
 import com.google.cloud.bigquery.BigQuery;
+import com.google.cloud.bigquery.BigQuery.TableDataListOption;
 import com.google.cloud.bigquery.BigQueryError;
 import com.google.cloud.bigquery.BigQueryException;
 import com.google.cloud.bigquery.FieldValueList;
@@ -11,6 +12,7 @@ import com.google.cloud.bigquery.JobInfo;
 import com.google.cloud.bigquery.JobStatus;
 import com.google.cloud.bigquery.QueryJobConfiguration;
 import com.google.cloud.bigquery.Schema;
+import com.google.cloud.bigquery.TableId;
 import com.google.cloud.bigquery.TableResult;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -42,6 +44,8 @@ final class QueryRows implements Iterator<FieldValueList> {
   private final QueryJobConfiguration configuration;
   private final Path queryFile;
   private final long pageRows;
+  private TableId result;
+  private Schema schema;
   private TableResult page;
   private Iterator<FieldValueList> rows;
 
@@ -63,7 +67,7 @@ final class QueryRows implements Iterator<FieldValueList> {
   }
 
   Schema schema() {
-    return page.getSchema();
+    return schema;
   }
 
   @Override
@@ -87,7 +91,8 @@ final class QueryRows implements Iterator<FieldValueList> {
 
   private void nextPage() {
     try {
-      show(retries.call("a page of rows", page::getNextPage));
+      String token = page.getNextPageToken();
+      show(retries.call("a page of rows", () -> page(token)));
     } catch (BigQueryException e) {
       if (!Retries.isGone(e)) {
         throw QueryFault.of(queryFile, e);
@@ -95,6 +100,15 @@ final class QueryRows implements Iterator<FieldValueList> {
       again("its result is gone: " + Retries.describe(e));
       runQuery();
     }
+  }
+
+  /** Not {@code TableResult.getNextPage()}: in 2.57.1 that forgets the size of a page. */
+  private TableResult page(String token) {
+    return bigQuery.listTableData(
+        result,
+        schema(),
+        TableDataListOption.pageSize(pageRows),
+        TableDataListOption.pageToken(token));
   }
 
   private void show(TableResult next) {
@@ -120,7 +134,10 @@ final class QueryRows implements Iterator<FieldValueList> {
         continue;
       }
       try {
-        show(retries.call("the first rows", () -> results(job)));
+        result = ((QueryJobConfiguration) job.getConfiguration()).getDestinationTable();
+        TableResult first = retries.call("the first rows", () -> firstPage(job));
+        schema = first.getSchema();
+        show(first);
         return;
       } catch (BigQueryException e) {
         if (!Retries.isGone(e)) {
@@ -178,7 +195,7 @@ final class QueryRows implements Iterator<FieldValueList> {
     }
   }
 
-  private TableResult results(Job job) {
+  private TableResult firstPage(Job job) {
     try {
       return job.getQueryResults(BigQuery.QueryResultsOption.pageSize(pageRows));
     } catch (JobException e) {

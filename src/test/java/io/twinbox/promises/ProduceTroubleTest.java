@@ -54,6 +54,7 @@ class ProduceTroubleTest extends ProduceTest {
   void pageThatFailsIsReadAgainFromItsToken() {
     rows(ROWS);
     startProduce(SETTINGS);
+    long before = bigQuery.faults().calls(Call.TABLE_DATA);
     runAfresh(
         "the third page is cut off, the fifth refused",
         () -> {
@@ -62,6 +63,8 @@ class ProduceTroubleTest extends ProduceTest {
           bigQuery.faults().answer(Call.TABLE_DATA, 2);
           bigQuery.faults().fail(Call.TABLE_DATA, 2, 503, "backendError");
         });
+    // Eight pages of four rows, and four calls without an answer.
+    assertThat(bigQuery.faults().calls(Call.TABLE_DATA)).isEqualTo(before + 8 + 4);
   }
 
   /** Runs from the start on an empty outbox, with a trouble on the way. */
