@@ -329,7 +329,7 @@ public final class SettingsCheck {
               .formatted(lookback),
           "Write a whole number, 0 for none.");
     }
-    if (properties.produce().scheduled() && !CronExpression.isValidExpression(schedule)) {
+    if (!schedule.strip().equals("-") && !CronExpression.isValidExpression(schedule)) {
       throw new StartupException(
           "TWINBOX_PRODUCE_SCHEDULE is '%s', which is no cron expression.".formatted(schedule),
           "Write six fields, second minute hour day month weekday, for example '0 */5 * * * *' for every five minutes; '-' runs once and exits.");

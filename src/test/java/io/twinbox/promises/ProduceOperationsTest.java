@@ -53,7 +53,10 @@ class ProduceOperationsTest extends ProduceTest {
   void runIsWrittenDownWithItsPriceAndSaysItInOneLineOfJson(CapturedOutput output)
       throws IOException {
     rows(3);
-    startProduce("logging.level.io.twinbox.produce=INFO");
+    startProduce(
+        "logging.level.io.twinbox.produce=INFO",
+        "twinbox.produce.location=EU",
+        "twinbox.produce.priority=BATCH");
     run();
     assertThat(lastRun())
         .containsEntry("state", "succeeded")
