@@ -1,13 +1,19 @@
 package io.twinbox.bigquery;
 
 import com.google.cloud.NoCredentials;
+import com.google.cloud.ServiceOptions;
 import com.google.cloud.bigquery.BigQuery;
 import com.google.cloud.bigquery.BigQueryOptions;
+import com.zaxxer.hikari.HikariDataSource;
 import io.twinbox.config.TwinboxProperties;
 import org.springframework.beans.factory.annotation.Value;
+import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.autoconfigure.flyway.FlywayMigrationStrategy;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.core.env.Environment;
 
 /**
  * The beans of {@code produce}; made when its routes ask for them, so that other route sets need no
@@ -21,7 +27,11 @@ class BigQueryConfiguration {
   BigQuery bigQuery(
       @Value("${google.cloud.project}") String project,
       @Value("${bigquery.emulator.host}") String emulatorHost) {
-    BigQueryOptions.Builder options = BigQueryOptions.newBuilder().setProjectId(project);
+    BigQueryOptions.Builder options =
+        BigQueryOptions.newBuilder()
+            .setProjectId(project)
+            // Retries has them all.
+            .setRetrySettings(ServiceOptions.getNoRetrySettings());
     if (!emulatorHost.isBlank()) {
       options
           .setHost(emulatorHost.contains("://") ? emulatorHost : "http://" + emulatorHost)
@@ -35,5 +45,31 @@ class BigQueryConfiguration {
   Extraction extraction(
       BigQuery bigQuery, TwinboxProperties properties, @Value("${topic.name}") String topic) {
     return new Extraction(bigQuery, properties, topic);
+  }
+
+  /** A check writes nothing, so it does not migrate either. */
+  @Bean
+  @ConditionalOnProperty(name = "twinbox.produce.check", havingValue = "true")
+  FlywayMigrationStrategy checkMigratesNothing() {
+    return flyway -> {};
+  }
+
+  /**
+   * A check asks any server, a standby too, and only through connections that cannot write. Without
+   * a check the data source is left as it is.
+   */
+  @Bean
+  static BeanPostProcessor checkOnlyReads(Environment environment) {
+    boolean check = environment.getProperty("twinbox.produce.check", Boolean.class, false);
+    return new BeanPostProcessor() {
+      @Override
+      public Object postProcessBeforeInitialization(Object bean, String name) {
+        if (check && bean instanceof HikariDataSource dataSource) {
+          dataSource.addDataSourceProperty("targetServerType", "any");
+          dataSource.setReadOnly(true);
+        }
+        return bean;
+      }
+    };
   }
 }

@@ -1,22 +1,28 @@
 package io.twinbox.bigquery;
 
 import com.google.cloud.bigquery.BigQuery;
+import com.google.cloud.bigquery.BigQueryException;
 import com.google.cloud.bigquery.Job;
 import com.google.cloud.bigquery.JobId;
 import com.google.cloud.bigquery.JobInfo;
 import com.google.cloud.bigquery.JobStatistics;
+import com.google.cloud.bigquery.JobStatistics.QueryStatistics.StatementType;
 import com.google.cloud.bigquery.QueryJobConfiguration;
+import com.google.cloud.bigquery.Schema;
 import com.google.cloud.bigquery.StandardSQLTypeName;
-import com.google.cloud.bigquery.TableResult;
+import io.twinbox.config.Causes;
 import io.twinbox.config.TwinboxProperties;
 import io.twinbox.config.TwinboxProperties.Produce;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Instant;
+import java.util.HashMap;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.camel.Body;
+import org.apache.camel.Exchange;
+import org.apache.camel.ExchangeProperty;
 
 /**
  * The steps of {@code produce} that talk to BigQuery. Camel's own component offers neither dry run
@@ -29,12 +35,15 @@ public class Extraction {
   private final TwinboxProperties properties;
   private final String topic;
   private final Path queryFile;
+  private final Retries retries;
 
   Extraction(BigQuery bigQuery, TwinboxProperties properties, String topic) {
     this.bigQuery = bigQuery;
     this.properties = properties;
     this.topic = topic;
     this.queryFile = properties.topicDir().resolve("query.sql");
+    this.retries =
+        new Retries(properties.produce().retryBase(), properties.produce().retryTimeout());
   }
 
   /**
@@ -42,7 +51,9 @@ public class Extraction {
    *
    * @param stored the row of {@code read-watermark.sql}, null before the first run
    */
-  public ExtractionRun plan(@Body Map<String, Object> stored) throws IOException {
+  public ExtractionRun plan(
+      @Body Map<String, Object> stored, @ExchangeProperty("runId") String runId)
+      throws IOException {
     Produce settings = properties.produce();
     String sql = Files.readString(queryFile);
     StandardSQLTypeName type = StandardSQLTypeName.valueOf(settings.watermarkType());
@@ -61,7 +72,7 @@ public class Extraction {
     if (sql.contains("@watermark")) {
       start = position != null ? position.minus(settings.lookback()) : first(settings, type);
     }
-    return new ExtractionRun(sql, type, position, start, epoch);
+    return new ExtractionRun(runId, sql, type, position, start, epoch);
   }
 
   private Watermark first(Produce settings, StandardSQLTypeName type) {
@@ -74,12 +85,31 @@ public class Extraction {
   }
 
   /**
-   * Prices the query with a dry run, which BigQuery does not charge, and refuses one over the
-   * limit.
+   * Prices the query with a dry run, which BigQuery does not charge. Refuses a query over the limit
+   * of a run, and one whose columns are wrong: it has cost nothing then.
    */
   public ExtractionRun price(@Body ExtractionRun run) {
-    Job job = bigQuery.create(JobInfo.of(configuration(run).setDryRun(true).build()));
+    JobInfo.Builder request = JobInfo.newBuilder(configuration(run).setDryRun(true).build());
+    String location = properties.produce().location();
+    if (!location.isBlank()) {
+      request.setJobId(JobId.newBuilder().setLocation(location.strip()).build());
+    }
+    Job job;
+    try {
+      job = retries.call("the price of the query", () -> bigQuery.create(request.build()));
+    } catch (BigQueryException e) {
+      throw QueryFault.of(queryFile, e);
+    }
     JobStatistics.QueryStatistics statistics = job.getStatistics();
+    StatementType statement = statistics.getStatementType();
+    if (statement != null && !statement.equals(StatementType.SELECT)) {
+      throw new IllegalStateException(
+          "%s is a statement of type %s and must be one SELECT. It was not run."
+              .formatted(queryFile, statement));
+    }
+    if (statistics.getSchema() != null) {
+      columns(statistics.getSchema(), run);
+    }
     long bytes =
         statistics.getTotalBytesProcessed() == null ? 0 : statistics.getTotalBytesProcessed();
     long limit = properties.produce().maxBytesBilled();
@@ -88,7 +118,34 @@ public class Extraction {
           "%s would process %,d bytes; twinbox.produce.max-bytes-billed allows %,d. The query was not run. Narrow it, or raise the limit."
               .formatted(queryFile, bytes, limit));
     }
-    run.priced(bytes);
+    String found = job.getJobId() == null ? null : job.getJobId().getLocation();
+    run.priced(bytes, found == null && !location.isBlank() ? location.strip() : found);
+    return run;
+  }
+
+  /** The parameters of {@code begin-run.sql}. */
+  public Map<String, Object> entry(@ExchangeProperty("run") ExtractionRun run) {
+    Map<String, Object> entry = new HashMap<>();
+    entry.put("estimate", run.estimate());
+    entry.put("watermarkBefore", run.watermarkBefore());
+    return entry;
+  }
+
+  /**
+   * Refuses a run that the day has no money for.
+   *
+   * @param answer of {@code begin-run.sql}
+   */
+  public ExtractionRun enter(
+      @Body Map<String, Object> answer, @ExchangeProperty("run") ExtractionRun run) {
+    long spent = ((Number) answer.get("spent")).longValue();
+    if (!Boolean.TRUE.equals(answer.get("admitted"))) {
+      throw new IllegalStateException(
+          "%s would process %,d bytes, and runs of today (UTC) were billed %,d already; twinbox.produce.max-bytes-billed-per-day allows %,d. The query was not run. Wait for the next day, narrow it, or raise the limit."
+              .formatted(
+                  queryFile, run.estimate(), spent, properties.produce().maxBytesBilledPerDay()));
+    }
+    run.entered(spent);
     return run;
   }
 
@@ -97,38 +154,43 @@ public class Extraction {
    *
    * @return its rows in chunks, fetched as they are asked for
    */
-  public Iterator<Map<String, Object>> query(@Body ExtractionRun run) throws InterruptedException {
+  public Iterator<Map<String, Object>> query(@Body ExtractionRun run) {
     Produce settings = properties.produce();
-    JobId.Builder id = JobId.newBuilder().setRandomJob();
-    if (!settings.location().isBlank()) {
-      id.setLocation(settings.location());
-    }
     QueryJobConfiguration.Builder configuration =
-        configuration(run).setJobTimeoutMs(settings.jobTimeout().toMillis());
-    if (settings.maxBytesBilled() > 0) {
-      configuration.setMaximumBytesBilled(settings.maxBytesBilled());
+        configuration(run)
+            .setPriority(QueryJobConfiguration.Priority.valueOf(settings.priority()))
+            .setJobTimeoutMs(settings.jobTimeout().toMillis());
+    long limit = limit(run);
+    if (limit > 0) {
+      configuration.setMaximumBytesBilled(limit);
     }
-    Job job = bigQuery.create(JobInfo.of(id.build(), configuration.build())).waitFor();
-    if (job == null) {
-      throw new IllegalStateException(
-          "BigQuery no longer knows the query job it was given; run again.");
-    }
-    Long started = job.getStatistics().getStartTime();
-    if (started != null) {
-      run.startedAt(Instant.ofEpochMilli(started));
-    }
-    TableResult result =
-        job.getQueryResults(BigQuery.QueryResultsOption.pageSize(settings.pageRows()));
-    Columns columns = Columns.of(result.getSchema(), run.watermarkType(), queryFile.toString());
+    QueryRows rows =
+        new QueryRows(
+            bigQuery, retries, run, configuration.build(), queryFile, settings.pageRows());
     return new Chunks(
-        result.iterateAll().iterator(), columns, run, settings.chunkRows(), settings.chunkBytes());
+        rows, columns(rows.schema(), run), run, settings.chunkRows(), settings.chunkBytes());
+  }
+
+  /** What BigQuery itself holds the job to: the run's limit, or what is left of the day's. */
+  private long limit(ExtractionRun run) {
+    long perRun = properties.produce().maxBytesBilled();
+    long perDay = properties.produce().maxBytesBilledPerDay();
+    if (perDay <= 0) {
+      return perRun;
+    }
+    long left = Math.max(1, perDay - run.spentToday());
+    return perRun > 0 ? Math.min(perRun, left) : left;
+  }
+
+  private Columns columns(Schema schema, ExtractionRun run) {
+    return Columns.of(schema, run.watermarkType(), queryFile.toString());
   }
 
   private QueryJobConfiguration.Builder configuration(ExtractionRun run) {
     QueryJobConfiguration.Builder configuration =
         QueryJobConfiguration.newBuilder(run.sql())
             .setUseLegacySql(false)
-            .setLabels(Map.of("twinbox-topic", label(topic)));
+            .setLabels(Map.of("twinbox-topic", label(topic), "twinbox-run", label(run.id())));
     if (run.start() != null) {
       configuration.addNamedParameter("watermark", run.start().parameter());
     }
@@ -154,8 +216,33 @@ public class Extraction {
     return run.advance();
   }
 
-  /** What the run did, as one line of JSON. */
+  /** What the run did, as one line of JSON. All of it is committed. */
   public String summary(ExtractionRun run) {
+    run.succeeded();
     return run.summary(topic, properties.source());
+  }
+
+  /** What a check found, as one line of JSON. */
+  public String checked(ExtractionRun run) {
+    Map<String, Object> line = new LinkedHashMap<>();
+    line.put("check", "passed");
+    line.put("topic", topic);
+    line.put("source", properties.source());
+    line.put("query", queryFile.toString());
+    line.put("watermark", run.start() == null ? null : run.start().text());
+    line.put("bytes_estimated", run.estimate());
+    line.put("max_bytes_billed", properties.produce().maxBytesBilled());
+    line.put("location", run.location());
+    return ExtractionRun.json(line);
+  }
+
+  /** The parameters of {@code finish-run.sql}; null when the run never began. */
+  public Map<String, Object> end(Exchange exchange) {
+    ExtractionRun run = exchange.getProperty("run", ExtractionRun.class);
+    if (run == null || !run.isEntered()) {
+      return null;
+    }
+    Throwable failure = exchange.getProperty(Exchange.EXCEPTION_CAUGHT, Throwable.class);
+    return run.finish(failure == null ? null : Causes.describe(failure).replace("\0", "\u2400"));
   }
 }

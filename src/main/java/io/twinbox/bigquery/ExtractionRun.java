@@ -1,13 +1,22 @@
 package io.twinbox.bigquery;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.google.cloud.bigquery.JobId;
+import com.google.cloud.bigquery.JobStatistics;
 import com.google.cloud.bigquery.StandardSQLTypeName;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Map;
 
 /** One run of a topic's query: where it starts and what it has seen so far. Used by one thread. */
 public class ExtractionRun {
 
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final String id;
   private final String sql;
   private final StandardSQLTypeName watermarkType;
   private final Watermark stored;
@@ -16,7 +25,17 @@ public class ExtractionRun {
   private final Instant begun = Instant.now();
   private Instant jobStart = begun;
   private Watermark maximum;
+  private String location;
+  private long bytesEstimated;
+  private long spentToday;
+  private boolean entered;
+  private boolean succeeded;
+  private JobId jobId;
+  private int jobs;
+  private int jobsEnded;
   private long bytesProcessed;
+  private long bytesBilled;
+  private long slotMillis;
   private long read;
   private long queued;
   private long changed;
@@ -24,21 +43,28 @@ public class ExtractionRun {
   private long rejected;
 
   /**
+   * @param id of this run, unique
    * @param stored the stored watermark, null before the first run
    * @param start what {@code @watermark} is bound to, null when the query does not name it
    * @param epoch the stored watermark's epoch
    */
   ExtractionRun(
+      String id,
       String sql,
       StandardSQLTypeName watermarkType,
       Watermark stored,
       Watermark start,
       long epoch) {
+    this.id = id;
     this.sql = sql;
     this.watermarkType = watermarkType;
     this.stored = stored;
     this.start = start;
     this.epoch = epoch;
+  }
+
+  String id() {
+    return id;
   }
 
   String sql() {
@@ -59,12 +85,87 @@ public class ExtractionRun {
     }
   }
 
-  void priced(long bytes) {
-    bytesProcessed = bytes;
+  /**
+   * @param bytes what the dry run says the query will process
+   * @param where the location that BigQuery found for it
+   */
+  void priced(long bytes, String where) {
+    bytesEstimated = bytes;
+    location = where;
   }
 
-  void startedAt(Instant time) {
-    jobStart = time;
+  /** What the dry run says the query will process. */
+  public long estimate() {
+    return bytesEstimated;
+  }
+
+  String location() {
+    return location;
+  }
+
+  /** The stored watermark's text, null before the first run. */
+  public String watermarkBefore() {
+    return stored == null ? null : stored.text();
+  }
+
+  /** The run is in {@code produce_run}; {@code spent} is what the day had cost before it. */
+  void entered(long spent) {
+    entered = true;
+    spentToday = spent;
+  }
+
+  boolean isEntered() {
+    return entered;
+  }
+
+  long spentToday() {
+    return spentToday;
+  }
+
+  /** An id that no job had before: BigQuery answers a second one of the same id with the first. */
+  JobId nextJobId() {
+    jobs++;
+    jobId =
+        JobId.newBuilder()
+            .setJob("twinbox-%s-%d".formatted(id, jobs))
+            .setLocation(location)
+            .build();
+    return jobId;
+  }
+
+  String jobId() {
+    return jobId == null ? null : jobId.getJob();
+  }
+
+  int jobs() {
+    return jobs;
+  }
+
+  /** BigQuery refused the job, so it costs nothing. */
+  void notStarted() {
+    jobsEnded++;
+  }
+
+  /** A job is done, well or not, and says what it cost. */
+  void ended(JobStatistics statistics) {
+    jobsEnded++;
+    if (statistics.getStartTime() != null) {
+      jobStart = Instant.ofEpochMilli(statistics.getStartTime());
+    }
+    slotMillis += orZero(statistics.getTotalSlotMs());
+    if (statistics instanceof JobStatistics.QueryStatistics query) {
+      bytesProcessed += orZero(query.getTotalBytesProcessed());
+      bytesBilled += orZero(query.getTotalBytesBilled());
+    }
+  }
+
+  private static long orZero(Long number) {
+    return number == null ? 0 : number;
+  }
+
+  /** The query is run again: what is not in the new result must not move the watermark. */
+  void startOver() {
+    maximum = null;
   }
 
   void count(Map<String, Object> chunk) {
@@ -77,6 +178,10 @@ public class ExtractionRun {
 
   private static long number(Map<String, Object> chunk, String name) {
     return ((Number) chunk.get(name)).longValue();
+  }
+
+  void succeeded() {
+    succeeded = true;
   }
 
   /**
@@ -104,23 +209,63 @@ public class ExtractionRun {
             stored.text());
   }
 
+  private String watermarkAfter() {
+    return maximum == null ? null : maximum.cappedAt(jobStart).text();
+  }
+
+  /** Jobs whose end was not seen count with the estimate. */
+  private long bytesBilled() {
+    return bytesBilled + (jobs - jobsEnded) * bytesEstimated;
+  }
+
+  /**
+   * The parameters of {@code finish-run.sql}.
+   *
+   * @param error why it failed, null when it did not
+   */
+  Map<String, Object> finish(String error) {
+    Map<String, Object> values = new HashMap<>();
+    values.put("state", succeeded && error == null ? "succeeded" : "failed");
+    values.put("bytesProcessed", bytesProcessed);
+    values.put("bytesBilled", bytesBilled());
+    values.put("slotMs", slotMillis);
+    values.put("jobs", jobs);
+    values.put("read", read);
+    values.put("queued", queued);
+    values.put("changed", changed);
+    values.put("revived", revived);
+    values.put("rejected", rejected);
+    values.put("watermarkAfter", succeeded && error == null ? watermarkAfter() : null);
+    values.put("error", error);
+    return values;
+  }
+
   /** One line of JSON for the log. */
   String summary(String topic, String source) {
-    return ("{\"topic\":\"%s\",\"source\":\"%s\",\"read\":%d,\"queued\":%d,\"changed\":%d,\"revived\":%d,\"rejected\":%d,"
-            + "\"bytes_processed\":%d,\"watermark\":%s,\"seconds\":%.1f}")
-        .formatted(
-            topic,
-            source,
-            read,
-            queued,
-            changed,
-            revived,
-            rejected,
-            bytesProcessed,
-            maximum == null
-                ? "null"
-                : "\"" + maximum.cappedAt(jobStart).text().replace("\"", "\\\"") + "\"",
-            Duration.between(begun, Instant.now()).toMillis() / 1000.0);
+    Map<String, Object> line = new LinkedHashMap<>();
+    line.put("topic", topic);
+    line.put("source", source);
+    line.put("read", read);
+    line.put("queued", queued);
+    line.put("changed", changed);
+    line.put("revived", revived);
+    line.put("rejected", rejected);
+    line.put("bytes_processed", bytesProcessed);
+    line.put("bytes_billed", bytesBilled());
+    line.put("slot_ms", slotMillis);
+    line.put("jobs", jobs);
+    line.put("watermark", watermarkAfter());
+    line.put("seconds", Duration.between(begun, Instant.now()).toMillis() / 100 / 10.0);
+    line.put("run", id);
+    return json(line);
+  }
+
+  static String json(Map<String, Object> line) {
+    try {
+      return JSON.writeValueAsString(line);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   /** Whether the run found anything that earlier runs had not; one that did not is no news. */

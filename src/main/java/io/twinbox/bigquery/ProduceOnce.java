@@ -20,13 +20,13 @@ import org.springframework.util.StringUtils;
 
 /**
  * Runs {@code produce} once, for a CronJob: exit code 0 only when all rows and the watermark are
- * committed.
+ * committed; or checks it, for a pipeline: exit code 0 when it could run.
  */
 @Component
 @Conditional(ProduceOnce.Chosen.class)
 class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
 
-  /** produce is the only route set and has no schedule. */
+  /** produce is the only route set and has no schedule, or is only checked. */
   static class Chosen implements Condition {
     @Override
     public boolean matches(ConditionContext context, AnnotatedTypeMetadata metadata) {
@@ -37,7 +37,8 @@ class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
               .filter(set -> !set.isEmpty())
               .collect(Collectors.toSet())
               .equals(Set.of("produce"))
-          && environment.getProperty("twinbox.produce.schedule", "-").strip().equals("-");
+          && (environment.getProperty("twinbox.produce.schedule", "-").strip().equals("-")
+              || environment.getProperty("twinbox.produce.check", Boolean.class, false));
     }
   }
 
@@ -54,6 +55,10 @@ class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
 
   @Override
   public void run(ApplicationArguments arguments) {
+    if (properties.produce().check()) {
+      check();
+      return;
+    }
     try {
       template.sendBody("direct:produce", null);
       exitCode = 0;
@@ -61,9 +66,27 @@ class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
       log.error(
           "The run of source {} failed: {}. Chunks that were committed stand; the watermark did not move, so the next run reads the rest.",
           properties.source(),
-          Causes.describe(e));
+          reason(e));
       log.debug("The failure in full", e);
     }
+  }
+
+  private void check() {
+    try {
+      template.sendBody("direct:produce-check", null);
+      exitCode = 0;
+    } catch (RuntimeException e) {
+      log.error(
+          "The check of source {} failed: {}. Nothing was run or written.",
+          properties.source(),
+          reason(e));
+      log.debug("The failure in full", e);
+    }
+  }
+
+  /** To be followed by a full stop. */
+  private static String reason(Throwable failure) {
+    return Causes.describe(failure).replaceFirst("\\.$", "");
   }
 
   @Override

@@ -305,6 +305,13 @@ public final class SettingsCheck {
     if (!sets.contains("produce")) {
       return;
     }
+    if (properties.produce().check() && sets.size() > 1) {
+      throw new StartupException(
+          "TWINBOX_PRODUCE_CHECK checks produce and ends the process, and TWINBOX_ROUTES names %s too."
+              .formatted(
+                  String.join(", ", sets.stream().filter(s -> !s.equals("produce")).toList())),
+          "Set TWINBOX_ROUTES to produce for the check.");
+    }
     String schedule = properties.produce().schedule();
     if (!properties.produce().scheduled() && sets.size() > 1) {
       throw new StartupException(
@@ -323,7 +330,7 @@ public final class SettingsCheck {
               .formatted(lookback),
           "Write a whole number, 0 for none.");
     }
-    if (properties.produce().scheduled() && !CronExpression.isValidExpression(schedule)) {
+    if (!schedule.strip().equals("-") && !CronExpression.isValidExpression(schedule)) {
       throw new StartupException(
           "TWINBOX_PRODUCE_SCHEDULE is '%s', which is no cron expression.".formatted(schedule),
           "Write six fields, second minute hour day month weekday, for example '0 */5 * * * *' for every five minutes; '-' runs once and exits.");

@@ -85,12 +85,18 @@ public record TwinboxProperties(
       @Min(1) long chunkBytes,
       @Min(1) int pageRows,
       @PositiveOrZero long maxBytesBilled,
+      @PositiveOrZero long maxBytesBilledPerDay,
+      @Pattern(regexp = "INTERACTIVE|BATCH", message = "must be INTERACTIVE or BATCH")
+          String priority,
       @NotNull Duration jobTimeout,
-      String location) {
+      @NotNull Duration retryBase,
+      @NotNull Duration retryTimeout,
+      String location,
+      boolean check) {
 
-    /** Whether a cron expression is set; without one produce runs once. */
+    /** Whether a cron expression is set, and this is no check; without one produce runs once. */
     public boolean scheduled() {
-      return !schedule.strip().equals("-");
+      return !check && !schedule.strip().equals("-");
     }
   }
 

@@ -128,6 +128,8 @@ class SettingsCheckTest {
         "consume | TWINBOX_CONSUME_LOCK_TIMEOUT | 1m | in seconds",
         "produce | TWINBOX_PRODUCE_WATERMARK_TYPE | TIMESTAMPS | must be TIMESTAMP, DATETIME",
         "produce | TWINBOX_PRODUCE_SCHEDULE | */5 * * * * | no cron expression",
+        "produce | TWINBOX_PRODUCE_PRIORITY | URGENT | must be INTERACTIVE or BATCH",
+        "produce | TWINBOX_PRODUCE_RETRY_TIMEOUT | 60 | no duration",
         "dispatch | TWINBOX_TOPIC_DIR | no/such/folder | no folder"
       })
   void aWrongValueIsShownWithItsSettingAndWhatToWrite(
@@ -135,6 +137,20 @@ class SettingsCheckTest {
     assertThat(refusal(good("TWINBOX_ROUTES", routes, variable, value)))
         .contains(variable, expected)
         .contains(value);
+  }
+
+  @Test
+  void checkOfProduceIsNotRunBesideOthers() {
+    assertThat(
+            refusal(
+                good(
+                    "TWINBOX_ROUTES",
+                    "produce,dispatch",
+                    "TWINBOX_PRODUCE_SCHEDULE",
+                    "0 */5 * * * *",
+                    "TWINBOX_PRODUCE_CHECK",
+                    "true")))
+        .contains("TWINBOX_PRODUCE_CHECK", "dispatch", "Set TWINBOX_ROUTES to produce");
   }
 
   @Test

@@ -4,62 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.twinbox.local.bigquery.Faults;
-import io.twinbox.local.bigquery.LocalBigQuery;
 import java.io.IOException;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
-import org.apache.camel.ProducerTemplate;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.springframework.context.ConfigurableApplicationContext;
 
 /** What README promises of the way from BigQuery into the outbox. */
-class ProducePromisesTest extends PromiseTest {
-
-  private static final String SCHEMA =
-      """
-      [{"name": "event_key", "type": "STRING"},
-       {"name": "payload", "type": "STRING"},
-       {"name": "attributes", "type": "STRING"},
-       {"name": "updated_at", "type": "TIMESTAMP"}]
-      """;
-
-  private static final String QUERY =
-      """
-      -- Reads the events of the test.
-      SELECT event_key, payload, attributes, updated_at AS watermark
-      FROM shop.%s
-      WHERE updated_at >= @watermark
-      """;
-
-  private static final AtomicInteger TABLES = new AtomicInteger();
-  private static LocalBigQuery bigQuery;
-
-  private String table;
-  private ProducerTemplate produce;
-
-  @BeforeAll
-  static void startBigQuery() {
-    bigQuery = LocalBigQuery.start(PROJECT);
-  }
-
-  @AfterAll
-  static void stopBigQuery() {
-    bigQuery.close();
-  }
-
-  @BeforeEach
-  void freshTable() throws IOException {
-    bigQuery.faults().clear();
-    table = "orders_" + TABLES.incrementAndGet();
-    bigQuery.createTable("shop", table, SCHEMA);
-    topicFile("query.sql", QUERY.formatted(table));
-  }
+class ProducePromisesTest extends ProduceTest {
 
   @Test
   void rowsReadAgainAreNotQueuedAgain() {
@@ -238,50 +189,5 @@ class ProducePromisesTest extends PromiseTest {
         .hasMessageContaining("column event_key is INT64 and must be STRING")
         .hasMessageContaining("column payload is missing");
     assertThat(count("pubsub_outbox")).isZero();
-  }
-
-  private void startProduce(String... settings) {
-    List<String> all =
-        new ArrayList<>(
-            List.of(
-                "bigquery.emulator.host=" + bigQuery.url(),
-                "twinbox.produce.first-watermark=2020-01-01T00:00:00Z",
-                // Loads the routes without running them: the test does.
-                "twinbox.produce.schedule=0 0 0 29 2 *"));
-    all.addAll(List.of(settings));
-    ConfigurableApplicationContext context = start("produce", all.toArray(String[]::new));
-    produce = context.getBean(ProducerTemplate.class);
-  }
-
-  private void run() {
-    produce.sendBody("direct:produce", null);
-  }
-
-  private void row(String key, String payload, String updatedAt) {
-    appendRow("\"%s\", \"payload\": \"%s\"".formatted(key, payload), updatedAt);
-  }
-
-  private void rowWithAttributes(String key, String payload, String attributes, String updatedAt) {
-    appendRow(
-        "\"%s\", \"payload\": \"%s\", \"attributes\": \"%s\"".formatted(key, payload, attributes),
-        updatedAt);
-  }
-
-  private void appendRow(String keyAndMore, String updatedAt) {
-    String time = updatedAt == null ? "null" : "\"" + updatedAt + "\"";
-    bigQuery.append(
-        "shop",
-        table,
-        List.of("{\"event_key\": %s, \"updated_at\": %s}".formatted(keyAndMore, time)));
-  }
-
-  private List<String> queued() {
-    return jdbc.queryForList("SELECT payload FROM pubsub_outbox", byte[].class).stream()
-        .map(bytes -> new String(bytes, java.nio.charset.StandardCharsets.UTF_8))
-        .toList();
-  }
-
-  private String watermark() {
-    return jdbc.queryForObject("SELECT value FROM produce_watermark", String.class);
   }
 }

@@ -84,6 +84,14 @@ abstract class SqlSuite {
   }
 
   @Nested
+  class ProduceOperations extends ProduceOperationsSpec {
+    @Override
+    PostgresServer server() {
+      return SqlSuite.this.server();
+    }
+  }
+
+  @Nested
   class Inbox extends InboxSpec {
     @Override
     PostgresServer server() {

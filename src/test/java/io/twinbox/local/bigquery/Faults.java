@@ -35,6 +35,9 @@ public final class Faults {
     /** An error answer instead of the call's effect. */
     record Answer(ApiError error) implements Fault {}
 
+    /** No fault: the call is answered, and those behind it are not. */
+    record None() implements Fault {}
+
     /** The call takes effect; its answer is cut off in the middle of the body. */
     record CutConnection() implements Fault {}
   }
@@ -63,6 +66,13 @@ public final class Faults {
     ApiError error = new ApiError(status, reason, null, message(reason));
     for (int i = 0; i < times; i++) {
       next.get(call).add(new Fault.Answer(error));
+    }
+  }
+
+  /** The next calls of a kind are answered before the faults that are asked for later. */
+  public void answer(Call call, int times) {
+    for (int i = 0; i < times; i++) {
+      next.get(call).add(new Fault.None());
     }
   }
 
@@ -131,7 +141,8 @@ public final class Faults {
   /** Counts the call and gives its fault, or null. */
   Fault take(Call call) {
     calls.get(call).incrementAndGet();
-    return next.get(call).poll();
+    Fault fault = next.get(call).poll();
+    return fault instanceof Fault.None ? null : fault;
   }
 
   ApiError takeJobError() {

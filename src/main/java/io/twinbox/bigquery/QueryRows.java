@@ -1,0 +1,208 @@
+package io.twinbox.bigquery;
+
+import com.google.cloud.bigquery.BigQuery;
+import com.google.cloud.bigquery.BigQuery.TableDataListOption;
+import com.google.cloud.bigquery.BigQueryError;
+import com.google.cloud.bigquery.BigQueryException;
+import com.google.cloud.bigquery.FieldValueList;
+import com.google.cloud.bigquery.Job;
+import com.google.cloud.bigquery.JobException;
+import com.google.cloud.bigquery.JobId;
+import com.google.cloud.bigquery.JobInfo;
+import com.google.cloud.bigquery.JobStatus;
+import com.google.cloud.bigquery.QueryJobConfiguration;
+import com.google.cloud.bigquery.Schema;
+import com.google.cloud.bigquery.TableId;
+import com.google.cloud.bigquery.TableResult;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The rows of a run's query, page by page as they are asked for.
+ *
+ * <p>The job's id is chosen here: an insert whose answer is lost and which is sent again finds the
+ * job it has made, and the query is not run (and billed) twice. A page that fails is read again
+ * from its token. A job that BigQuery lost, or whose failure is of the kind that passes, is run
+ * again under another id, from the start: rows that are read again are known by their ids.
+ */
+final class QueryRows implements Iterator<FieldValueList> {
+
+  /** Each costs the query's price again, unless BigQuery failed before it worked on it. */
+  static final int MAX_JOBS = 5;
+
+  private static final Duration FIRST_POLL = Duration.ofMillis(50);
+  private static final Duration LONGEST_POLL = Duration.ofSeconds(5);
+  private static final Logger log = LoggerFactory.getLogger("io.twinbox.produce");
+
+  private final BigQuery bigQuery;
+  private final Retries retries;
+  private final ExtractionRun run;
+  private final QueryJobConfiguration configuration;
+  private final Path queryFile;
+  private final long pageRows;
+  private TableId result;
+  private Schema schema;
+  private TableResult page;
+  private Iterator<FieldValueList> rows;
+
+  /** Runs the query and reads its first page. */
+  QueryRows(
+      BigQuery bigQuery,
+      Retries retries,
+      ExtractionRun run,
+      QueryJobConfiguration configuration,
+      Path queryFile,
+      long pageRows) {
+    this.bigQuery = bigQuery;
+    this.retries = retries;
+    this.run = run;
+    this.configuration = configuration;
+    this.queryFile = queryFile;
+    this.pageRows = pageRows;
+    runQuery();
+  }
+
+  Schema schema() {
+    return schema;
+  }
+
+  @Override
+  public boolean hasNext() {
+    while (!rows.hasNext()) {
+      if (!page.hasNextPage()) {
+        return false;
+      }
+      nextPage();
+    }
+    return true;
+  }
+
+  @Override
+  public FieldValueList next() {
+    if (!hasNext()) {
+      throw new NoSuchElementException();
+    }
+    return rows.next();
+  }
+
+  private void nextPage() {
+    try {
+      String token = page.getNextPageToken();
+      show(retries.call("a page of rows", () -> page(token)));
+    } catch (BigQueryException e) {
+      if (!Retries.isGone(e)) {
+        throw QueryFault.of(queryFile, e);
+      }
+      again("its result is gone: " + Retries.describe(e));
+      runQuery();
+    }
+  }
+
+  /** Not {@code TableResult.getNextPage()}: in 2.57.1 that forgets the size of a page. */
+  private TableResult page(String token) {
+    return bigQuery.listTableData(
+        result,
+        schema(),
+        TableDataListOption.pageSize(pageRows),
+        TableDataListOption.pageToken(token));
+  }
+
+  private void show(TableResult next) {
+    page = next;
+    rows = next.getValues().iterator();
+  }
+
+  private void runQuery() {
+    while (true) {
+      Job job = done(insert());
+      if (job == null) {
+        again("BigQuery no longer knows it");
+        continue;
+      }
+      run.ended(job.getStatistics());
+      BigQueryError error = job.getStatus().getError();
+      if (error != null) {
+        BigQueryException failure = new BigQueryException(0, error.getMessage(), error);
+        if (!Retries.passes(error)) {
+          throw QueryFault.of(queryFile, failure);
+        }
+        again(Retries.describe(failure));
+        continue;
+      }
+      try {
+        result = ((QueryJobConfiguration) job.getConfiguration()).getDestinationTable();
+        TableResult first = retries.call("the first rows", () -> firstPage(job));
+        schema = first.getSchema();
+        show(first);
+        return;
+      } catch (BigQueryException e) {
+        if (!Retries.isGone(e)) {
+          throw QueryFault.of(queryFile, e);
+        }
+        again("its result is gone: " + Retries.describe(e));
+      }
+    }
+  }
+
+  private void again(String why) {
+    if (run.jobs() >= MAX_JOBS) {
+      throw new IllegalStateException(
+          "%s was run as %d jobs, and none came to its end; the last: %s"
+              .formatted(queryFile, run.jobs(), why));
+    }
+    log.warn("Query job {} did not do: {}; the query is run again.", run.jobId(), why);
+    run.startOver();
+    retries.pauseBefore(run.jobs());
+  }
+
+  private JobId insert() {
+    JobId id = run.nextJobId();
+    JobInfo info = JobInfo.of(id, configuration);
+    try {
+      return retries.call("the start of the query", () -> insert(id, info));
+    } catch (BigQueryException e) {
+      run.notStarted();
+      throw QueryFault.of(queryFile, e);
+    }
+  }
+
+  /** The id as BigQuery has it: its location is needed to find the job again. */
+  private JobId insert(JobId id, JobInfo info) {
+    Job job = bigQuery.create(info);
+    return job.getJobId() == null || job.getJobId().getJob() == null ? id : job.getJobId();
+  }
+
+  /** Waits until the job is done; null when BigQuery does not know it. */
+  private Job done(JobId id) {
+    Duration pause = FIRST_POLL;
+    while (true) {
+      Job job;
+      try {
+        job = retries.call("the state of the query", () -> bigQuery.getJob(id));
+      } catch (BigQueryException e) {
+        throw QueryFault.of(queryFile, e);
+      }
+      if (job == null || JobStatus.State.DONE.equals(job.getStatus().getState())) {
+        return job;
+      }
+      Retries.sleep(pause);
+      pause = pause.multipliedBy(3).dividedBy(2);
+      pause = pause.compareTo(LONGEST_POLL) > 0 ? LONGEST_POLL : pause;
+    }
+  }
+
+  private TableResult firstPage(Job job) {
+    try {
+      return job.getQueryResults(BigQuery.QueryResultsOption.pageSize(pageRows));
+    } catch (JobException e) {
+      throw new IllegalStateException(e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("The run was interrupted while it waited for BigQuery");
+    }
+  }
+}
