@@ -22,6 +22,9 @@ import java.util.Optional;
 final class BenchPubSub implements AutoCloseable {
 
   static final String PROJECT = "bench";
+  /** It keeps what nobody reads. */
+  private static final String HEAP = "-Xmx1g";
+
   private static final String LISTENING = "Local Pub/Sub listening on ";
 
   private final Child process;
@@ -58,7 +61,7 @@ final class BenchPubSub implements AutoCloseable {
     }
     int port = TwinboxProcess.freePort();
     Child process =
-        Child.jar("google-pubsub", google.get(), "--host=127.0.0.1", "--port=" + port);
+        Child.jar("google-pubsub", HEAP, google.get(), "--host=127.0.0.1", "--port=" + port);
     process.awaitLine("Server started, listening on");
     return new BenchPubSub(process, "Google's emulator", "127.0.0.1:" + port);
   }
@@ -68,6 +71,7 @@ final class BenchPubSub implements AutoCloseable {
     Child process =
         Child.main(
             "local-pubsub",
+            HEAP,
             LocalPubSubMain.class,
             "--publish-latency-ms",
             String.valueOf(publishLatencyMillis));
@@ -129,6 +133,10 @@ final class BenchPubSub implements AutoCloseable {
 
   String name() {
     return name;
+  }
+
+  long pid() {
+    return process.pid();
   }
 
   String endpoint() {

@@ -77,6 +77,11 @@ final class BenchServer implements AutoCloseable {
     }
   }
 
+  void drop(String database) throws SQLException {
+    execute(
+        url, "DROP DATABASE " + database.substring(database.lastIndexOf('/') + 1) + " WITH (FORCE)");
+  }
+
   double number(String database, String sql) throws SQLException {
     try (Connection connection = connect(database);
         Statement statement = connection.createStatement();

@@ -25,23 +25,23 @@ final class Child implements AutoCloseable {
     this.output = output;
   }
 
-  static Child main(String name, Class<?> main, String... arguments) {
+  static Child main(String name, String heap, Class<?> main, String... arguments) {
     List<String> all =
         new ArrayList<>(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
     all.addAll(List.of(arguments));
-    return start(name, all);
+    return start(name, heap, all);
   }
 
-  static Child jar(String name, Path jar, String... arguments) {
+  static Child jar(String name, String heap, Path jar, String... arguments) {
     List<String> all = new ArrayList<>(List.of("-jar", jar.toString()));
     all.addAll(List.of(arguments));
-    return start(name, all);
+    return start(name, heap, all);
   }
 
-  private static Child start(String name, List<String> arguments) {
+  private static Child start(String name, String heap, List<String> arguments) {
     List<String> command =
         new ArrayList<>(
-            List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Xmx1g"));
+            List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), heap));
     command.addAll(arguments);
     try {
       Files.createDirectories(OUTPUT);
@@ -70,6 +70,10 @@ final class Child implements AutoCloseable {
                     .findFirst()
                     .orElse(null),
             line -> line != null);
+  }
+
+  long pid() {
+    return process.pid();
   }
 
   @Override

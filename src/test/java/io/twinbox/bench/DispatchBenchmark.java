@@ -93,6 +93,8 @@ final class DispatchBenchmark {
     Child child =
         Child.main(
             kind,
+            // As TwinboxProcess.
+            "-Xmx512m",
             Reference.class,
             kind,
             database,
@@ -112,8 +114,8 @@ final class DispatchBenchmark {
       List<double[]> rounds = new ArrayList<>();
       for (int round = 1; round <= options.rounds(); round++) {
         double naive = referenceRate("naive", pubSub, NAIVE_ROWS / 4, NAIVE_ROWS);
-        double tuned = referenceRate("tuned", pubSub, rows / 2, rows);
-        double twinbox = twinboxRate(pubSub, rows / 2, rows, 0);
+        double tuned = referenceRate("tuned", pubSub, rows, rows);
+        double twinbox = twinboxRate(pubSub, rows, rows, 0);
         rounds.add(new double[] {naive, tuned, twinbox});
         System.out.printf(
             "  round %d: naive %,.0f, tuned %,.0f, Twinbox %,.0f rows/s; %.1f times naive, %.2f times tuned%n",
@@ -132,7 +134,7 @@ final class DispatchBenchmark {
       for (int round = 1; round <= options.rounds(); round++) {
         System.out.printf(
             "  round %d: %,.0f rows/s%n",
-            round, twinboxRate(pubSub, options.rows() / 2, options.rows(), 0));
+            round, twinboxRate(pubSub, options.rows(), options.rows(), 0));
       }
     }
   }
@@ -150,10 +152,15 @@ final class DispatchBenchmark {
         Queue queue = Queue.wide(server, database, topic)) {
       queue.drain(warm);
       pubSub.forget(topic);
-      return queue.drain(rows);
+      queue.drain(warm);
+      pubSub.forget(topic);
+      Usage usage = new Usage(server, database, child.pid(), pubSub.pid());
+      double rate = queue.drain(rows, 0, usage::begin);
+      usage.print(kind, rows);
+      return rate;
     } finally {
       pubSub.forget(topic);
-      drop(database);
+      server.drop(database);
     }
   }
 
@@ -163,19 +170,18 @@ final class DispatchBenchmark {
     String topic = pubSub.createTopic("twinbox");
     try (TwinboxProcess process = twinbox("bench", database, pubSub, topic, settings);
         Queue queue = Queue.twinbox(server, database, topic)) {
-      queue.drain(warm, keys);
+      queue.drain(warm, keys, () -> {});
       pubSub.forget(topic);
-      return queue.drain(rows, keys);
+      queue.drain(warm, keys, () -> {});
+      pubSub.forget(topic);
+      Usage usage = new Usage(server, database, process.pid(), pubSub.pid());
+      double rate = queue.drain(rows, keys, usage::begin);
+      usage.print("Twinbox", rows);
+      return rate;
     } finally {
       pubSub.forget(topic);
-      drop(database);
+      server.drop(database);
     }
-  }
-
-  private void drop(String database) throws SQLException {
-    server.execute(
-        server.adminUrl(),
-        "DROP DATABASE " + database.substring(database.lastIndexOf('/') + 1) + " WITH (FORCE)");
   }
 
   /** Many short keys, and one. */
@@ -217,7 +223,7 @@ final class DispatchBenchmark {
               round, pubSub.name(), p50, p99, d50, d99, p50 - d50, p99 - d99);
         }
       } finally {
-        drop(database);
+        server.drop(database);
       }
     }
   }
@@ -258,7 +264,7 @@ final class DispatchBenchmark {
     } finally {
       running.forEach(TwinboxProcess::close);
       pubSub.forget(topic);
-      drop(database);
+      server.drop(database);
     }
   }
 
@@ -276,8 +282,8 @@ final class DispatchBenchmark {
             "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = '"
                 + name
                 + "'";
-        long cpuBefore = backendTicks(name);
-        long jvmBefore = ticks(process.pid());
+        long cpuBefore = Usage.backendTicks(server, name);
+        long jvmBefore = Usage.ticks(process.pid());
         double before = server.number(server.adminUrl(), transactions);
         long start = System.nanoTime();
         TimeUnit.SECONDS.sleep(options.seconds());
@@ -286,38 +292,11 @@ final class DispatchBenchmark {
         System.out.printf(
             "  %.1f statements/s; PostgreSQL backends %.2f %%, Twinbox %.2f %% of one processor%n",
             (after - before) / seconds,
-            (backendTicks(name) - cpuBefore) / seconds,
-            (ticks(process.pid()) - jvmBefore) / seconds);
+            (Usage.backendTicks(server, name) - cpuBefore) / seconds,
+            (Usage.ticks(process.pid()) - jvmBefore) / seconds);
       } finally {
-        drop(database);
+        server.drop(database);
       }
-    }
-  }
-
-  /** Processor time of the backends of a database, in hundredths of a second; Linux only. */
-  private long backendTicks(String database) throws SQLException {
-    long sum = 0;
-    try (Connection connection = server.connect(server.adminUrl());
-        Statement statement = connection.createStatement();
-        ResultSet rows =
-            statement.executeQuery(
-                "SELECT pid FROM pg_stat_activity WHERE application_name = 'twinbox' AND datname = '"
-                    + database
-                    + "'")) {
-      while (rows.next()) {
-        sum += ticks(rows.getLong(1));
-      }
-    }
-    return sum;
-  }
-
-  private static long ticks(long pid) {
-    try {
-      String stat = Files.readString(Path.of("/proc/%d/stat".formatted(pid)));
-      String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
-      return Long.parseLong(fields[11]) + Long.parseLong(fields[12]);
-    } catch (IOException e) {
-      return 0;
     }
   }
 
@@ -360,7 +339,7 @@ final class DispatchBenchmark {
                 * Arrays.stream(rates, rates.length - 3, rates.length).sum()
                 / Arrays.stream(rates, 1, 4).sum());
       } finally {
-        drop(database);
+        server.drop(database);
       }
     }
   }

@@ -41,18 +41,20 @@ final class Queue implements AutoCloseable {
    * @return rows per second, by the database's clock
    */
   double drain(int rows) throws SQLException {
-    return drain(rows, 0);
+    return drain(rows, 0, () -> {});
   }
 
   /**
    * @param keys how many ordering keys the rows have, 0 for none
+   * @param visible runs when the rows can be seen
    */
-  double drain(int rows, int keys) throws SQLException {
+  double drain(int rows, int keys, Runnable visible) throws SQLException {
     try (Statement statement = connection.createStatement()) {
       statement.execute("CHECKPOINT");
     }
     insert(rows, keys);
     double start = number("SELECT extract(EPOCH FROM clock_timestamp())");
+    visible.run();
     awaitEmpty();
     double end =
         number(

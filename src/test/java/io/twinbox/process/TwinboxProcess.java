@@ -63,9 +63,9 @@ public final class TwinboxProcess implements AutoCloseable {
     return classes(name, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC");
   }
 
-  /** The same with the JVM as it is: for what measures. */
+  /** The same for what measures: nothing said to the JVM but its heap. */
   public static Launch atFullSpeed(String name) {
-    return classes(name, new String[0]);
+    return classes(name, "-Xmx512m");
   }
 
   private static Launch classes(String name, String... jvmOptions) {
