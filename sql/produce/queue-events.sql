@@ -104,7 +104,7 @@ changed AS (
     AND NOT EXISTS (SELECT FROM dead WHERE dead.seq = k.seq)
   ON CONFLICT ON CONSTRAINT produce_changed_pkey
   DO UPDATE SET payload_hash = excluded.payload_hash, last_seen_at = now(), times_seen = c.times_seen + 1
-  RETURNING id
+  RETURNING c.times_seen
 ),
 rejected AS (
   INSERT INTO produce_reject AS j
@@ -121,10 +121,13 @@ rejected AS (
   ORDER BY x.reject_id
   ON CONFLICT ON CONSTRAINT produce_reject_pkey
   DO UPDATE SET reason = excluded.reason, run_id = excluded.run_id, last_seen_at = now(), times_seen = j.times_seen + 1
-  RETURNING id
+  RETURNING j.times_seen
 )
 SELECT (SELECT count(*) FROM extracted) AS read,
        (SELECT count(*) FROM queued) AS queued,
        (SELECT count(*) FROM changed) AS changed,
        (SELECT count(*) FROM revived) AS revived,
-       (SELECT count(*) FROM rejected) AS rejected
+       (SELECT count(*) FROM rejected) AS rejected,
+       -- Of the changed and the rejected, those that no run has seen before.
+       (SELECT count(*) FROM changed WHERE times_seen = 1)
+         + (SELECT count(*) FROM rejected WHERE times_seen = 1) AS fresh

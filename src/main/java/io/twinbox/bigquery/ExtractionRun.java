@@ -41,6 +41,7 @@ public class ExtractionRun {
   private long changed;
   private long revived;
   private long rejected;
+  private long fresh;
 
   /**
    * @param id of this run, unique
@@ -174,6 +175,7 @@ public class ExtractionRun {
     changed += number(chunk, "changed");
     revived += number(chunk, "revived");
     rejected += number(chunk, "rejected");
+    fresh += number(chunk, "fresh");
   }
 
   private static long number(Map<String, Object> chunk, String name) {
@@ -270,6 +272,6 @@ public class ExtractionRun {
 
   /** Whether the run found anything that earlier runs had not; one that did not is no news. */
   public boolean isEventful() {
-    return queued + changed + revived + rejected > 0;
+    return queued + revived + fresh > 0;
   }
 }

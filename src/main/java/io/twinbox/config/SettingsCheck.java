@@ -195,8 +195,11 @@ public final class SettingsCheck {
                   sets.size() == 1 ? "" : "s",
                   String.join(", ", sets),
                   (sets.size() == 1 ? "needs " : "need ") + (missing.size() == 1 ? "it" : "them")),
-          "Set it in the environment or in %s."
-              .formatted(properties.topicDir().resolve("topic.properties")));
+          "Set %s in the environment or in %s; is TWINBOX_TOPIC_DIR (%s) the topic's folder?"
+              .formatted(
+                  missing.size() == 1 ? "it" : "them",
+                  properties.topicDir().resolve("topic.properties"),
+                  properties.topicDir()));
     }
   }
 

@@ -4,11 +4,15 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.google.protobuf.Timestamp;
 import io.twinbox.config.Causes;
+import java.net.URLDecoder;
+import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.camel.Exchange;
 import org.apache.camel.Message;
 import org.apache.camel.component.google.pubsub.GooglePubsubConstants;
@@ -18,6 +22,8 @@ import org.springframework.stereotype.Component;
 @Component("deadLetter")
 public class DeadLetter {
 
+  private static final Pattern STATEMENT_FILE = Pattern.compile("([^/:?=&]+\\.sql)");
+
   private final ObjectMapper json = new ObjectMapper();
   private final IdempotencyKey keys;
 
@@ -25,10 +31,25 @@ public class DeadLetter {
     this.keys = keys;
   }
 
-  /** Why the handler failed: the innermost cause, as text that PostgreSQL can store. */
+  /**
+   * Where and why the handler failed: the step and the innermost cause, as text that PostgreSQL can
+   * store.
+   */
   public String reason(Exchange exchange) {
     Throwable failure = exchange.getProperty(Exchange.EXCEPTION_CAUGHT, Throwable.class);
-    return storable(failure == null ? "unknown" : Causes.describe(failure));
+    String what = failure == null ? "unknown" : Causes.describe(failure);
+    return storable(step(exchange) + what);
+  }
+
+  /** The route and, of a SQL step, the statement file that failed: a handler has several. */
+  private static String step(Exchange exchange) {
+    String endpoint = exchange.getProperty(Exchange.FAILURE_ENDPOINT, String.class);
+    String route = exchange.getProperty(Exchange.FAILURE_ROUTE_ID, String.class);
+    if (endpoint == null || route == null) {
+      return "";
+    }
+    Matcher file = STATEMENT_FILE.matcher(URLDecoder.decode(endpoint, StandardCharsets.UTF_8));
+    return file.find() ? "%s, %s: ".formatted(route, file.group(1)) : route + ": ";
   }
 
   /**

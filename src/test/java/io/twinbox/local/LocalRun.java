@@ -16,6 +16,7 @@ import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
 import javax.sql.DataSource;
@@ -44,7 +45,10 @@ public final class LocalRun {
         --a.b=c    any setting of Twinbox or Spring Boot
       """;
 
+  private static volatile boolean stopping;
+
   private boolean once;
+  private Path topicDir = TOPIC_DIR;
   private int rows = InvoicesSample.DEFAULT_ROWS;
   private final List<String> passedOn = new ArrayList<>();
 
@@ -58,22 +62,37 @@ public final class LocalRun {
       System.err.println(mistake + System.lineSeparator() + USAGE);
       return 2;
     }
+    Backends backends = new Backends(System.getenv());
+    topicDir = Path.of(setting("twinbox.topic-dir", backends, TOPIC_DIR.toString()));
     if (!Files.isDirectory(TOPIC_DIR)) {
       System.err.println(
           "There is no folder " + TOPIC_DIR + " here. Run it from the project's root.");
       return 2;
     }
-    Backends backends = new Backends(System.getenv());
+    ConfigurableApplicationContext context;
     try {
       say("Starting PostgreSQL, Pub/Sub and BigQuery on this machine ...");
       backends.start(rows, REDELIVER_SHARE);
       createBusinessTables(backends);
-      ConfigurableApplicationContext context = start(backends);
-      Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(context, backends)));
-      return follow(context, backends);
     } catch (Exception e) {
-      // Spring Boot has printed its own analysis; others say it here.
       System.err.println("The local run does not start: " + e.getMessage());
+      return 1;
+    }
+    try {
+      context = start(backends);
+    } catch (Exception e) {
+      // Twinbox has said why.
+      return 1;
+    }
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(context, backends)));
+    try {
+      return follow(context, backends);
+    } catch (RuntimeException e) {
+      if (stopping) {
+        // Ctrl-C: the database went while its rows were counted.
+        return 0;
+      }
+      System.err.println("The local run ends: " + e.getMessage());
       return 1;
     }
   }
@@ -124,10 +143,23 @@ public final class LocalRun {
     return application.run(arguments.toArray(String[]::new));
   }
 
+  private String setting(String name, Backends backends, String otherwise) {
+    String given = backends.given(variable(name));
+    return passedOn.stream()
+        .filter(arg -> arg.startsWith("--" + name + "="))
+        .map(arg -> arg.substring(name.length() + 3))
+        .findFirst()
+        .orElse(given == null ? otherwise : given);
+  }
+
+  private static String variable(String name) {
+    return name.toUpperCase(Locale.ROOT).replace('.', '_').replace('-', '_');
+  }
+
   /** What the environment or the command line says is theirs to say. */
   private void addUnlessGiven(
       List<String> arguments, Backends backends, String name, Object value) {
-    String variable = name.toUpperCase(java.util.Locale.ROOT).replace('.', '_').replace('-', '_');
+    String variable = variable(name);
     boolean onCommandLine = passedOn.stream().anyMatch(a -> a.startsWith("--" + name + "="));
     if (backends.given(variable) == null && !onCommandLine) {
       arguments.add("--" + name + "=" + value);
@@ -147,7 +179,15 @@ public final class LocalRun {
     throw new IllegalStateException();
   }
 
-  private static void createBusinessTables(Backends backends) throws SQLException, IOException {
+  /**
+   * The topic's own tables, which its handler writes; a topic without such a file has them already.
+   */
+  private void createBusinessTables(Backends backends) throws SQLException, IOException {
+    Path tables = topicDir.resolve("business-tables.sql");
+    List<Path> files = new ArrayList<>(List.of(TOPIC_DIR.resolve("business-tables.sql")));
+    if (!topicDir.equals(TOPIC_DIR) && Files.exists(tables)) {
+      files.add(tables);
+    }
     String url =
         backends
             .settings()
@@ -164,7 +204,9 @@ public final class LocalRun {
                 "spring.datasource.password", backends.given("SPRING_DATASOURCE_PASSWORD"));
     try (Connection connection = DriverManager.getConnection(url, user, password);
         Statement statement = connection.createStatement()) {
-      statement.execute(Files.readString(TOPIC_DIR.resolve("business-tables.sql")));
+      for (Path file : files) {
+        statement.execute(Files.readString(file));
+      }
     }
   }
 
@@ -293,6 +335,7 @@ public final class LocalRun {
   }
 
   private static void stop(ConfigurableApplicationContext context, Backends backends) {
+    stopping = true;
     try {
       context.close();
       backends.close();

@@ -109,7 +109,9 @@ class ConsumePromisesTest extends PromiseTest {
         .isEqualTo("päyload".getBytes(java.nio.charset.StandardCharsets.UTF_8));
     assertThat(letter.get("attributes").toString()).contains("\"type\":\"issued\"");
     assertThat(letter.get("attempts")).isEqualTo(3);
-    assertThat((String) letter.get("reason")).contains("the handler fails on purpose");
+    assertThat((String) letter.get("reason"))
+        .contains("post.sql: ")
+        .contains("the handler fails on purpose");
     assertThat(calls()).isEqualTo(3);
     assertThat(count("transactional_inbox")).isZero();
     assertThat(count("effect")).isZero();

@@ -7,6 +7,7 @@ import io.twinbox.sql.Outbox.Outcome;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -76,7 +77,30 @@ abstract class QueueEventsSpec extends DatabaseSpec {
   }
 
   private Map<String, Object> queue(List<Row> rows) {
+    Map<String, Object> counts = new HashMap<>(queueAndTellFresh(rows));
+    counts.remove("fresh");
+    return counts;
+  }
+
+  private Map<String, Object> queueAndTellFresh(List<Row> rows) {
     return db.queryOne("produce/queue-events.sql", Map.of("runId", "run-1"), chunk(rows));
+  }
+
+  @Test
+  void whatWasSeenBeforeIsNoNews() {
+    List<Row> rows =
+        List.of(
+            Row.of("INV-1", "a"),
+            Row.of("INV-1", "b"),
+            Row.of(null, "no key").reason("event_key is NULL"));
+    assertThat(queueAndTellFresh(rows))
+        .containsEntry("changed", 1L)
+        .containsEntry("rejected", 1L)
+        .containsEntry("fresh", 2L);
+    assertThat(queueAndTellFresh(rows))
+        .containsEntry("changed", 1L)
+        .containsEntry("rejected", 1L)
+        .containsEntry("fresh", 0L);
   }
 
   private static Map<String, Object> counts(
