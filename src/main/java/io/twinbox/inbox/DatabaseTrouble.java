@@ -31,7 +31,7 @@ public class DatabaseTrouble {
    * read-only after a failover.
    */
   private static final Set<String> STATES =
-      Set.of("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25006");
+      Set.of("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25006", "25P03", "58030");
 
   private static final Duration PAUSE = Duration.ofSeconds(1);
   private static final int CONNECTION_TEST_SECONDS = 2;

@@ -22,6 +22,9 @@ import org.springframework.stereotype.Component;
 @Component("deadLetter")
 public class DeadLetter {
 
+  /** A name that begins with Camel, because no publisher's attribute becomes such a header. */
+  private static final String FAILURES = "CamelTwinboxFailures";
+
   private static final Pattern STATEMENT_FILE = Pattern.compile("([^/:?=&]+\\.sql)");
 
   private final ObjectMapper json = new ObjectMapper();
@@ -67,7 +70,7 @@ public class DeadLetter {
         "attributes",
         json.writeValueAsString(message.getHeader(GooglePubsubConstants.ATTRIBUTES, Map.class)));
     letter.put("reason", storable(exchange.getProperty("failure", String.class)));
-    letter.put("attempts", exchange.getMessage().getHeader("failures", 1, Integer.class));
+    letter.put("attempts", exchange.getMessage().getHeader(FAILURES, 1, Integer.class));
     letter.put("publishedAt", publishedAt(message));
     return letter;
   }

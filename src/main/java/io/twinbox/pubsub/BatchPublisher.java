@@ -37,12 +37,6 @@ final class BatchPublisher {
    */
   static final int BYTES_PER_CALL = 9_000_000;
 
-  /**
-   * How many messages of one claim must be refused singly, all of them, before the destination is
-   * suspected.
-   */
-  static final int SUSPICIOUS_REFUSALS = 10;
-
   private final TopicAdminClient client;
   private final String topic;
   private final List<PubsubMessage> messages;
@@ -91,7 +85,6 @@ final class BatchPublisher {
       }
     }
     isolate(refused);
-    suspectDestination();
     return List.of(outcomes);
   }
 
@@ -237,27 +230,6 @@ final class BatchPublisher {
       outcomes[single.lines.get(0)] = outcomeOf(failure);
     }
     return failure == null;
-  }
-
-  /**
-   * INVALID_ARGUMENT for every one of many messages tells of the destination, not of the messages.
-   */
-  private void suspectDestination() {
-    int refusals = 0;
-    for (PublishOutcome outcome : outcomes) {
-      if (outcome.kind() == PublishOutcome.Kind.PUBLISHED) {
-        return;
-      }
-      refusals += outcome.kind() == PublishOutcome.Kind.REFUSED ? 1 : 0;
-    }
-    if (refusals < SUSPICIOUS_REFUSALS) {
-      return;
-    }
-    for (int line = 0; line < outcomes.length; line++) {
-      if (outcomes[line].kind() == PublishOutcome.Kind.REFUSED) {
-        outcomes[line] = PublishOutcome.released(outcomes[line].error());
-      }
-    }
   }
 
   private static PublishOutcome outcomeOf(Throwable failure) {

@@ -12,7 +12,6 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import org.springframework.transaction.TransactionException;
 import org.springframework.transaction.support.TransactionOperations;
 
 /**
@@ -97,6 +96,9 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
       return;
     }
     waiting.add(new Received(message, reply));
+    if (closed) {
+      giveBack();
+    }
   }
 
   private void work() {
@@ -108,36 +110,65 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
           batch.add(first);
           waiting.drainTo(batch, size - 1);
           batch.sort(byKey);
-          apply(batch);
+          applyAll(batch);
         }
       } catch (InterruptedException e) {
         return;
-      } catch (RuntimeException e) {
-        // The messages are not answered and come again when their leases end.
-        log.warn("A batch was given up: {}; its messages are delivered again.", Causes.describe(e));
       }
     }
   }
 
-  private void apply(List<Received> batch) {
-    List<Decision> decisions = batch.stream().map(received -> new Decision()).toList();
+  /**
+   * A batch ends with its first message that is not applied: what that message locked before it
+   * failed is held until the commit, and the messages behind it would run into it one after the
+   * other. They make a batch of their own.
+   */
+  private void applyAll(List<Received> batch) {
+    int next = 0;
+    while (next < batch.size()) {
+      next += apply(batch.subList(next, batch.size()));
+    }
+  }
+
+  /** Applies a batch, or its beginning, and answers it; returns how many messages are answered. */
+  private int apply(List<Received> batch) {
+    List<Decision> decisions = new ArrayList<>(batch.size());
     try {
       transaction.executeWithoutResult(
           status -> {
-            for (int i = 0; i < batch.size(); i++) {
-              routes.receiveMessage(batch.get(i).message, decisions.get(i));
+            for (Received received : batch) {
+              Decision decision = new Decision();
+              decisions.add(decision);
+              routes.receiveMessage(received.message, decision);
+              if (!decision.acknowledged) {
+                return;
+              }
             }
           });
-    } catch (TransactionException e) {
+    } catch (RuntimeException e) {
       log.info(
           "A batch of {} messages did not commit ({}); they are applied one by one.",
-          batch.size(),
+          decisions.size(),
           Causes.describe(e));
-      batch.forEach(received -> routes.receiveMessage(received.message, received.reply));
-      return;
+      int tried = Math.max(1, decisions.size());
+      batch.subList(0, tried).forEach(this::applyAlone);
+      return tried;
+    } catch (Error e) {
+      batch.forEach(received -> received.reply.nack());
+      throw e;
     }
-    for (int i = 0; i < batch.size(); i++) {
+    for (int i = 0; i < decisions.size(); i++) {
       decisions.get(i).tell(batch.get(i).reply);
+    }
+    return decisions.size();
+  }
+
+  private void applyAlone(Received received) {
+    try {
+      routes.receiveMessage(received.message, received.reply);
+    } catch (RuntimeException e) {
+      log.warn("A message was given up: {}; it is delivered again.", Causes.describe(e));
+      received.reply.nack();
     }
   }
 
@@ -145,6 +176,10 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   @Override
   public void close() {
     closed = true;
+    giveBack();
+  }
+
+  private void giveBack() {
     List<Received> left = new ArrayList<>();
     waiting.drainTo(left);
     left.forEach(received -> received.reply.nack());

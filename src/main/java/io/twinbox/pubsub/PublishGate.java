@@ -23,12 +23,17 @@ public class PublishGate {
   private static final Logger log = LoggerFactory.getLogger("io.twinbox.dispatch");
   private static final Duration FIRST_PAUSE = Duration.ofSeconds(1);
 
+  /** A topic that took a message this long ago is not suspected for refusing others. */
+  private static final Duration OF_LATE = Duration.ofMinutes(1);
+
   private final Dispatch settings;
   private final SubscriptionCheck subscriptions;
   private final Clock clock;
   private Duration pause = Duration.ZERO;
   private Instant openUntil = Instant.MIN;
   private String trouble;
+  private Instant lastPublished;
+  private boolean suspected;
 
   PublishGate(Dispatch settings, SubscriptionCheck subscriptions, Clock clock) {
     this.settings = settings;
@@ -54,8 +59,15 @@ public class PublishGate {
     }
   }
 
-  /** Learns from the outcomes of a claim whether the destination works. */
-  public synchronized void learn(List<PublishOutcome> outcomes) {
+  /**
+   * Learns from the outcomes of a claim whether the destination works.
+   *
+   * @return the outcomes as the circuit sees them: refusals that it takes for the destination's
+   *     fault are no row's
+   */
+  public synchronized List<PublishOutcome> learn(List<PublishOutcome> answers) {
+    Instant now = clock.instant();
+    List<PublishOutcome> outcomes = suspect(answers, now);
     boolean works =
         outcomes.stream()
             .anyMatch(
@@ -68,29 +80,57 @@ public class PublishGate {
             .map(PublishOutcome::error)
             .findFirst()
             .orElse(null);
-    if (works || error == null) {
-      if (works && trouble != null) {
-        log.info("The topic takes messages again.");
-        trouble = null;
-      }
-      pause = works ? Duration.ZERO : pause;
-      return;
+    if (works) {
+      close();
+    } else if (error != null) {
+      open(error, now);
     }
+    return outcomes;
+  }
+
+  /**
+   * A topic that answers INVALID_ARGUMENT to everything is at fault, not its messages. It is
+   * suspected when all of a claim's messages are refused, more than one, and nothing was published
+   * of late; then a probe that is refused says no more, until one is published.
+   */
+  private List<PublishOutcome> suspect(List<PublishOutcome> outcomes, Instant now) {
+    if (outcomes.stream().anyMatch(o -> o.kind() == PublishOutcome.Kind.PUBLISHED)) {
+      lastPublished = now;
+      suspected = false;
+      return outcomes;
+    }
+    long refused = outcomes.stream().filter(o -> o.kind() == PublishOutcome.Kind.REFUSED).count();
+    boolean ofLate = lastPublished != null && lastPublished.plus(OF_LATE).isAfter(now);
+    suspected = suspected || (refused > 1 && !ofLate);
+    if (!suspected) {
+      return outcomes;
+    }
+    return outcomes.stream()
+        .map(o -> o.kind() == PublishOutcome.Kind.REFUSED ? PublishOutcome.released(o.error()) : o)
+        .toList();
+  }
+
+  private void close() {
+    if (trouble != null) {
+      log.info("The topic takes messages again.");
+    }
+    trouble = null;
+    pause = Duration.ZERO;
+  }
+
+  private void open(String error, Instant now) {
     pause = pause.isZero() ? FIRST_PAUSE : pause.multipliedBy(2);
     pause = pause.compareTo(settings.probeCap()) > 0 ? settings.probeCap() : pause;
     // Half of the pause is random, so that pods do not probe in step.
     long millis = pause.toMillis();
-    openUntil =
-        clock
-            .instant()
-            .plusMillis(millis / 2 + ThreadLocalRandom.current().nextLong(millis / 2 + 1));
+    openUntil = now.plusMillis(millis / 2 + ThreadLocalRandom.current().nextLong(millis / 2 + 1));
     if (trouble == null) {
       log.warn(
           "The topic takes no messages ({}). Rows stay due, uncounted; one row probes it again and again, at most every {} s. Check that the topic exists and that this pod may publish to it.",
           error,
           settings.probeCap().toSeconds());
-      trouble = error;
     }
+    trouble = error;
   }
 
   /** What keeps rows from being published now, or null. */

@@ -71,6 +71,47 @@ class ConsumeInBatchesPromisesTest extends ConsumePromisesTest {
   }
 
   @Test
+  void batchWhoseCommitBreaksAConstraintIsAppliedOneByOne() {
+    createTopicAndSubscription();
+    jdbc.execute(
+        "ALTER TABLE effect ADD CONSTRAINT once UNIQUE (what) DEFERRABLE INITIALLY DEFERRED");
+    jdbc.execute("INSERT INTO effect VALUES ('bad')");
+    for (int i = 0; i < 40; i++) {
+      publish(i == 20 ? "bad" : "event %03d".formatted(i), Map.of("outbox_id", "id-" + i));
+    }
+    start("consume", "twinbox.consume.max-attempts=2", "twinbox.consume.concurrency=2");
+
+    eventually().until(() -> count("transactional_inbox_dead_letter") == 1 && backlog() == 0);
+    assertThat(effects()).hasSize(40).doesNotHaveDuplicates();
+  }
+
+  @Test
+  void handlersThatDeadlockDoNotBringTheBatchesToAStandstill() throws IOException {
+    createTopicAndSubscription();
+    jdbc.execute("CREATE TABLE account (id int PRIMARY KEY, n int NOT NULL)");
+    jdbc.execute("INSERT INTO account SELECT i, 0 FROM generate_series(0, 4) i");
+    jdbc.execute("ALTER DATABASE " + database() + " SET deadlock_timeout = '50ms'");
+    topicFile(
+        "post.sql",
+        """
+        -- Every event touches one of a few rows, in an order that has nothing to do with the keys.
+        WITH touched AS (
+          UPDATE account SET n = n + 1 WHERE id = abs(hashtext(convert_from(:#${body}, 'UTF8'))) % 5 RETURNING id)
+        INSERT INTO effect (what) SELECT convert_from(:#${body}, 'UTF8') FROM touched
+        """);
+    for (int i = 0; i < 300; i++) {
+      publish("event %03d".formatted(i), Map.of("outbox_id", "id-" + i));
+    }
+    start("consume", "twinbox.consume.concurrency=4");
+    start("consume", "twinbox.consume.concurrency=4");
+
+    eventually().until(() -> count("effect") == 300 && backlog() == 0);
+    assertThat(effects()).doesNotHaveDuplicates();
+    assertThat(jdbc.queryForObject("SELECT sum(n) FROM account", Long.class)).isEqualTo(300);
+    assertThat(count("transactional_inbox_dead_letter")).isZero();
+  }
+
+  @Test
   void batchThatDoesNotCommitIsAppliedOneByOne() throws IOException {
     createTopicAndSubscription();
     // Fails at commit, when nobody can tell which message it was.

@@ -133,7 +133,8 @@ class ConsumePromisesTest extends PromiseTest {
   void messageWithoutAUsableKeyIsKeptForTheOperator() {
     createTopicAndSubscription();
     start("consume");
-    publish("none", Map.of());
+    // An attribute of a name that a route might use for itself.
+    publish("none", Map.of("failures", "abc"));
     publish("blank", key(" "));
     publish("nul", key("a\0b"));
     publish("long", key("x".repeat(513)));
@@ -390,7 +391,7 @@ class ConsumePromisesTest extends PromiseTest {
         """);
   }
 
-  private String database() {
+  String database() {
     return databaseUrl.substring(databaseUrl.lastIndexOf('/') + 1);
   }
 

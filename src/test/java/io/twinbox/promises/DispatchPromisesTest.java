@@ -142,6 +142,28 @@ class DispatchPromisesTest extends PromiseTest {
   }
 
   @Test
+  void topicThatRefusesEverythingAsInvalidKillsNoRow() {
+    createTopicAndSubscription();
+    LocalPubSubFaults.Rule rule =
+        pubSub.faults().failPublishWhen(m -> true, Status.INVALID_ARGUMENT);
+    for (int i = 0; i < 12; i++) {
+      put("event " + i);
+    }
+    start(
+        "dispatch",
+        "twinbox.dispatch.max-attempts=1",
+        "twinbox.dispatch.backoff-base=10ms",
+        "twinbox.dispatch.probe-cap=1s");
+    // The whole, each singly, and then probe after probe.
+    eventually().until(() -> rule.hits() >= 17);
+    assertThat(jdbc.queryForList("SELECT DISTINCT attempts FROM pubsub_outbox_due", Integer.class))
+        .containsExactly(0);
+    rule.close();
+
+    eventually().until(() -> count("pubsub_outbox_published") == 12);
+  }
+
+  @Test
   void topicWithoutSubscriptionHoldsItsRows() {
     pubSub.createTopic(PROJECT, TOPIC);
     UUID id = put("event");
