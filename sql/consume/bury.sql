@@ -16,4 +16,9 @@ ON CONFLICT ON CONSTRAINT transactional_inbox_dead_letter_once
 DO UPDATE SET reason = excluded.reason,
               attempts = l.attempts + excluded.attempts,
               message_id = excluded.message_id,
+              -- A message that took effect once and fails now has lost its effect, in a restore; its letter is open again.
+              closed_at = CASE WHEN l.closed_as = 'discarded' THEN l.closed_at END,
+              closed_as = CASE WHEN l.closed_as = 'discarded' THEN l.closed_as END,
+              closed_by = CASE WHEN l.closed_as = 'discarded' THEN l.closed_by END,
+              closed_reason = CASE WHEN l.closed_as = 'discarded' THEN l.closed_reason END,
               last_dead_at = now()

@@ -1,7 +1,11 @@
 -- Leases the next due rows that have an ordering key, oldest first within a key. Runs with every poll of dispatch-ordered.
 -- The lock on a key's oldest row is the lock on the key; a key whose oldest row waits, is dead or is claimed gives nothing.
 -- Always returns the cursor (the last key looked at, NULL at the end of the keys), with an empty row when nothing was claimed.
-WITH RECURSIVE head AS (
+-- Does not wait for the disk: a claim that a crash of the server takes back is made, and published, again.
+WITH RECURSIVE unsynced AS MATERIALIZED (
+  SELECT set_config('synchronous_commit', 'off', true) AS setting
+),
+head AS (
   (SELECT 1 AS n, ordering_key, seq
    FROM pubsub_outbox_due
    WHERE topic_name = :#${properties:topic.name}
@@ -113,7 +117,8 @@ scan AS (
          END AS cursor
 )
 SELECT scan.cursor, r.seq, r.id, r.payload, r.attributes, r.ordering_key, r.attempts
-FROM scan
+FROM unsynced
+CROSS JOIN scan
 LEFT JOIN (
   SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts
   FROM claimed AS c

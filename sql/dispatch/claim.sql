@@ -1,6 +1,10 @@
 -- Leases the next due rows without an ordering key, skipping rows that other pods hold. Runs with every poll of dispatch.
 -- The lease is the next retry: rows of a pod that dies are due again when it ends.
-WITH due AS MATERIALIZED (
+-- Does not wait for the disk: a claim that a crash of the server takes back is made, and published, again.
+WITH unsynced AS MATERIALIZED (
+  SELECT set_config('synchronous_commit', 'off', true) AS setting
+),
+due AS MATERIALIZED (
   SELECT ctid AS tid, next_retry_at, payload_bytes, claim_token IS NOT NULL AS suspect
   FROM pubsub_outbox_due
   WHERE topic_name = :#${properties:topic.name}
@@ -57,3 +61,4 @@ quarantined AS (
 SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts
 FROM claimed AS c
 JOIN pubsub_outbox AS o ON o.seq = c.seq
+WHERE (SELECT setting IS NOT NULL FROM unsynced)

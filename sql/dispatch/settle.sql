@@ -1,7 +1,11 @@
 -- Writes down what became of a claim's rows, all in one statement. Runs after every publish of dispatch.
 -- Fenced by the claim token: a pod that lost its lease changes nothing of the new owner's.
 -- Rows with an unknown outcome are not among the parameters: they wait out their lease and are published again.
-WITH outcome AS MATERIALIZED (
+-- Does not wait for the disk: what a crash of the server takes back was at worst published, and is published again.
+WITH unsynced AS MATERIALIZED (
+  SELECT set_config('synchronous_commit', 'off', true) AS setting
+),
+outcome AS MATERIALIZED (
   SELECT seq, kind, message_id, error
   FROM unnest(CAST(:#seqs AS bigint[]), CAST(:#kinds AS text[]), CAST(:#messageIds AS text[]), CAST(:#errors AS text[]))
        AS o (seq, kind, message_id, error)
@@ -16,7 +20,8 @@ published AS (
 ),
 recorded AS (
   INSERT INTO pubsub_outbox_published (id, topic_name, completed_at, message_id, payload_hash)
-  SELECT e.id, e.topic_name, clock_timestamp(), p.message_id, e.payload_hash
+  -- One time for the whole claim: a republish by time never parts what one claim sent.
+  SELECT e.id, e.topic_name, statement_timestamp(), p.message_id, e.payload_hash
   FROM published AS p
   JOIN pubsub_outbox AS e ON e.seq = p.seq
   -- A republished event keeps its one row.
@@ -64,3 +69,4 @@ SELECT (SELECT count(*) FROM recorded) AS published,
        (SELECT count(*) FROM refused WHERE dead_at IS NULL) AS waiting,
        (SELECT count(*) FROM refused WHERE dead_at IS NOT NULL) AS dead,
        (SELECT count(*) FROM released) AS released
+FROM unsynced

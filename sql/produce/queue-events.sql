@@ -40,6 +40,7 @@ queued AS (
   FROM extracted AS e
   WHERE e.refusal IS NULL
     AND NOT EXISTS (SELECT FROM pubsub_outbox_published AS p WHERE p.id = e.id)
+    AND (SELECT x.id FROM pubsub_outbox_discarded AS x WHERE x.id = e.id) IS NULL
   -- seq is the order of publication within an ordering key.
   ORDER BY e.line
   ON CONFLICT ON CONSTRAINT pubsub_outbox_id_unique DO NOTHING
@@ -53,6 +54,7 @@ differing AS MATERIALIZED (
     SELECT e.id, e.topic_name, e.event_key, e.payload, e.attributes, e.payload_hash, e.line,
            o.seq, o.attributes AS known_attributes, p.id IS NOT NULL AS published,
            coalesce(o.payload_hash, p.payload_hash,
+                    (SELECT x.payload_hash FROM pubsub_outbox_discarded AS x WHERE x.id = e.id),
                     first_value(e.payload_hash) OVER (PARTITION BY e.id ORDER BY e.line)) AS known_hash
     FROM extracted AS e
     LEFT JOIN pubsub_outbox AS o ON o.id = e.id
@@ -86,6 +88,8 @@ revived AS (
   UPDATE pubsub_outbox_due AS d
   SET dead_at = NULL,
       attempts = 0,
+      crashes = 0,
+      solo = false,
       payload_bytes = c.payload_bytes,
       next_retry_at = clock_timestamp()
   FROM corrected AS c

@@ -375,7 +375,9 @@ BEGIN
   INSERT INTO pubsub_outbox (id, topic_name, source, payload, attributes, ordering_key)
   SELECT event_id, topic, outbox_put.source, outbox_put.payload, coalesce(outbox_put.attributes, '{}'), outbox_put.ordering_key
   WHERE event_key IS NULL
-     OR NOT EXISTS (SELECT FROM pubsub_outbox_published AS p WHERE p.id = event_id)
+     OR (NOT EXISTS (SELECT FROM pubsub_outbox_published AS p WHERE p.id = event_id)
+         -- Created by V4__repair.sql; a function looks its tables up when it runs.
+         AND NOT EXISTS (SELECT FROM pubsub_outbox_discarded AS x WHERE x.id = event_id))
   ON CONFLICT ON CONSTRAINT pubsub_outbox_id_unique DO NOTHING;
   RETURN event_id;
 END

@@ -343,6 +343,8 @@ AS $$
     UPDATE pubsub_outbox_due AS d
     SET dead_at = NULL,
         attempts = 0,
+        crashes = 0,
+        solo = false,
         next_retry_at = s.due_at
     FROM spread AS s
     WHERE d.seq = s.seq

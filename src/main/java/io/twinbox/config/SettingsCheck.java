@@ -86,6 +86,7 @@ public final class SettingsCheck {
     checkDispatch(sets);
     checkConsume(sets);
     checkProduce(sets);
+    RetentionCheck.check(properties, sets);
     return properties;
   }
 

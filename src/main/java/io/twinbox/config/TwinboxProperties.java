@@ -63,10 +63,13 @@ public record TwinboxProperties(
       @NotBlank String keyAttribute,
       @Min(1) @Max(200) int concurrency,
       @Min(1) @Max(5000) int outstanding,
+      @Min(1) @Max(60) int batchSize,
       @NotNull Duration maxLease,
       @Min(1) int maxAttempts,
+      @Min(2) int maxDeliveries,
       @NotNull Duration shutdownTimeout,
       @NotNull Duration lockTimeout,
+      @NotNull Duration replayInterval,
       @NotNull Duration watchInterval) {}
 
   /** Settings of the extraction from BigQuery. */
@@ -99,5 +102,9 @@ public record TwinboxProperties(
 
   /** Settings of retention. */
   public record Maintain(
-      @NotNull Duration payloadRetention, @NotNull Duration interval, @Min(1) int batchSize) {}
+      @NotNull Duration payloadRetention,
+      @NotNull Duration subscriptionRetention,
+      @NotNull Duration interval,
+      @Min(1) int batchSize,
+      @NotNull Duration statementTimeout) {}
 }

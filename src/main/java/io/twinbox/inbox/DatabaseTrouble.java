@@ -3,9 +3,13 @@ package io.twinbox.inbox;
 import io.twinbox.config.Causes;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.SQLNonTransientConnectionException;
+import java.sql.SQLRecoverableException;
 import java.sql.SQLTransientConnectionException;
 import java.time.Duration;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import javax.sql.DataSource;
 import org.apache.camel.Exchange;
@@ -34,6 +38,8 @@ public class DatabaseTrouble {
 
   private final DataSource dataSource;
   private final Duration longest;
+  private final AtomicInteger waiting = new AtomicInteger();
+  private final AtomicBoolean said = new AtomicBoolean();
 
   /**
    * @param longest how long a message waits for the database before it goes back to Pub/Sub
@@ -43,21 +49,29 @@ public class DatabaseTrouble {
     this.longest = longest;
   }
 
-  /** Whether the exchange's failure is the database's and not the message's. */
+  /**
+   * Whether the caught failure is the database's and not the message's. For a step within {@code
+   * doCatch}: in its {@code onWhen} a bean does not see the failure yet, but perhaps an older one.
+   */
   public boolean caused(Exchange exchange) {
     Throwable failure = exchange.getProperty(Exchange.EXCEPTION_CAUGHT, Throwable.class);
     return failure != null && Causes.any(failure, DatabaseTrouble::isTrouble);
   }
 
   private static boolean isTrouble(Throwable cause) {
-    if (cause instanceof SQLTransientConnectionException) {
+    if (cause instanceof SQLTransientConnectionException
+        || cause instanceof SQLNonTransientConnectionException
+        || cause instanceof SQLRecoverableException) {
       return true;
     }
-    if (cause instanceof SQLException e && e.getSQLState() != null) {
+    if (cause instanceof SQLException e) {
       String state = e.getSQLState();
-      // Class 08 is a lost connection, class 53 insufficient resources (disk full, too many
-      // connections).
-      return STATES.contains(state) || state.startsWith("08") || state.startsWith("53");
+      // The pool's own exceptions about connections that it has closed have no state. Class 08 is a
+      // lost connection, class 53 insufficient resources (disk full, too many connections).
+      return state == null
+          || STATES.contains(state)
+          || state.startsWith("08")
+          || state.startsWith("53");
     }
     return false;
   }
@@ -68,14 +82,24 @@ public class DatabaseTrouble {
    */
   public void await() {
     long end = System.nanoTime() + longest.toNanos();
-    boolean said = false;
-    while (!answers() && System.nanoTime() < end && !Thread.currentThread().isInterrupted()) {
-      if (!said) {
-        log.warn("The database does not answer; messages wait for it. Check the database.");
-        said = true;
+    waiting.incrementAndGet();
+    try {
+      while (!answers() && System.nanoTime() < end && !Thread.currentThread().isInterrupted()) {
+        if (!said.getAndSet(true)) {
+          log.warn("The database does not answer; messages wait for it. Check the database.");
+        }
+        LockSupport.parkNanos(PAUSE.toNanos());
       }
-      LockSupport.parkNanos(PAUSE.toNanos());
+    } finally {
+      if (waiting.decrementAndGet() == 0 && said.getAndSet(false)) {
+        log.info("The database answers again.");
+      }
     }
+  }
+
+  /** How many messages wait for the database now. */
+  public int waiting() {
+    return waiting.get();
   }
 
   private boolean answers() {

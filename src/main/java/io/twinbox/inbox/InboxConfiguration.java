@@ -22,11 +22,12 @@ class InboxConfiguration {
 
   /**
    * What {@code transacted} refers to, by name, so that a second data source cannot break a route.
+   * It is a transaction of its own or, in batch mode, a savepoint in the batch's.
    */
   @Bean
   SpringTransactionPolicy inboxTransaction(PlatformTransactionManager transactionManager) {
     SpringTransactionPolicy policy = new SpringTransactionPolicy(transactionManager);
-    policy.setPropagationBehaviorName("PROPAGATION_REQUIRED");
+    policy.setPropagationBehaviorName("PROPAGATION_NESTED");
     return policy;
   }
 

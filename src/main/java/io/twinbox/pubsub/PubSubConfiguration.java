@@ -5,6 +5,8 @@ import java.time.Clock;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.support.TransactionTemplate;
 
 /** The beans that routes and other packages use to reach Pub/Sub. */
 @Configuration(proxyBeanMethods = false)
@@ -19,8 +21,12 @@ class PubSubConfiguration {
   /** Takes the place of Camel's own component of this scheme. */
   @Bean("google-pubsub-component")
   TwinboxPubSubComponent pubSubComponent(
-      PubSubConnection connection, TwinboxProperties properties, SubscriptionWatch watch) {
-    return new TwinboxPubSubComponent(connection, properties.consume(), watch);
+      PubSubConnection connection,
+      TwinboxProperties properties,
+      SubscriptionWatch watch,
+      PlatformTransactionManager transactionManager) {
+    return new TwinboxPubSubComponent(
+        connection, properties.consume(), watch, new TransactionTemplate(transactionManager));
   }
 
   @Bean

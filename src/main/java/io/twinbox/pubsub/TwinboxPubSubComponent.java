@@ -1,10 +1,12 @@
 package io.twinbox.pubsub;
 
+import com.google.api.core.ApiService;
 import com.google.api.gax.batching.FlowControlSettings;
 import com.google.api.gax.core.InstantiatingExecutorProvider;
 import com.google.cloud.pubsub.v1.MessageReceiver;
 import com.google.cloud.pubsub.v1.Subscriber;
 import com.google.cloud.pubsub.v1.SubscriberShutdownSettings;
+import com.google.common.util.concurrent.MoreExecutors;
 import io.twinbox.config.TwinboxProperties.Consume;
 import java.io.IOException;
 import java.util.Map;
@@ -13,6 +15,7 @@ import org.apache.camel.Producer;
 import org.apache.camel.component.google.pubsub.GooglePubsubComponent;
 import org.apache.camel.component.google.pubsub.GooglePubsubEndpoint;
 import org.apache.camel.spi.annotations.Component;
+import org.springframework.transaction.support.TransactionOperations;
 
 /**
  * Camel's {@code google-pubsub} with what its options cannot say: publishing a list at once with
@@ -25,12 +28,18 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
   private final PubSubConnection connection;
   private final Consume settings;
   private final SubscriptionWatch watch;
+  private final TransactionOperations transaction;
   private final SubscriberBackoff backoff = new SubscriberBackoff();
 
-  TwinboxPubSubComponent(PubSubConnection connection, Consume settings, SubscriptionWatch watch) {
+  TwinboxPubSubComponent(
+      PubSubConnection connection,
+      Consume settings,
+      SubscriptionWatch watch,
+      TransactionOperations transaction) {
     this.connection = connection;
     this.settings = settings;
     this.watch = watch;
+    this.transaction = transaction;
     setAuthenticate(!connection.emulated());
     setHeaderFilterStrategy(new AttributeHeaders());
   }
@@ -68,8 +77,9 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
       throws IOException {
     // Camel asks for a new subscriber at once when one has failed, however often that is.
     backoff.beforeNext();
+    MessageBatches batches = settings.batchSize() > 1 ? batches(receiver) : null;
     Subscriber.Builder builder =
-        Subscriber.newBuilder(subscriptionName, watched(receiver))
+        Subscriber.newBuilder(subscriptionName, watched(batches == null ? receiver : batches))
             .setParallelPullCount(1)
             .setExecutorProvider(
                 InstantiatingExecutorProvider.newBuilder()
@@ -97,7 +107,33 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
     }
     Subscriber subscriber = builder.build();
     watch.follow(subscriber);
+    if (batches != null) {
+      subscriber.addListener(closing(batches), MoreExecutors.directExecutor());
+    }
     return subscriber;
+  }
+
+  private MessageBatches batches(MessageReceiver receiver) {
+    return new MessageBatches(
+        receiver,
+        transaction,
+        settings.batchSize(),
+        settings.concurrency(),
+        settings.keyAttribute());
+  }
+
+  private static ApiService.Listener closing(MessageBatches batches) {
+    return new ApiService.Listener() {
+      @Override
+      public void stopping(ApiService.State from) {
+        batches.close();
+      }
+
+      @Override
+      public void failed(ApiService.State from, Throwable failure) {
+        batches.close();
+      }
+    };
   }
 
   private MessageReceiver watched(MessageReceiver receiver) {

@@ -20,9 +20,9 @@ import java.util.stream.Stream;
  * The PostgreSQL of Debian's package, with passwords asked for: a cluster of its own in a temporary
  * folder, on a free port.
  */
-final class DebianPostgres implements AutoCloseable {
-  static final String USER = "postgres";
-  static final String PASSWORD = "Debian-Passw0rd";
+public final class DebianPostgres implements AutoCloseable {
+  public static final String USER = "postgres";
+  public static final String PASSWORD = "Debian-Passw0rd";
 
   private static final Path VERSIONS = Path.of("/usr/lib/postgresql");
   private static final AtomicInteger DATABASES = new AtomicInteger();
@@ -38,7 +38,7 @@ final class DebianPostgres implements AutoCloseable {
   }
 
   /** Starts the newest version; empty when there is none, or no user to run it as. */
-  static Optional<DebianPostgres> start() {
+  public static Optional<DebianPostgres> start() {
     try {
       Optional<Path> bin = newest();
       if (bin.isEmpty() || root() && !Files.isExecutable(Path.of("/usr/sbin/runuser"))) {
@@ -130,16 +130,16 @@ final class DebianPostgres implements AutoCloseable {
     }
   }
 
-  String name() {
+  public String name() {
     return "Debian's PostgreSQL " + bin.getParent().getFileName();
   }
 
-  String url() {
+  public String url() {
     return "jdbc:postgresql://127.0.0.1:%d/postgres".formatted(port);
   }
 
   /** A new, empty database beside the one of the URL; returns its URL. */
-  static String createDatabase(String url, String user, String password) {
+  public static String createDatabase(String url, String user, String password) {
     String name = "jar_" + DATABASES.incrementAndGet();
     try (Connection connection = DriverManager.getConnection(url, user, password);
         Statement statement = connection.createStatement()) {

@@ -26,7 +26,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * output goes to a file under {@code target/processes}, for the tests and for whoever looks into a
  * failed one.
  */
-final class TwinboxProcess implements AutoCloseable {
+public final class TwinboxProcess implements AutoCloseable {
 
   /** What a start may take on a machine that is busy with other things. */
   static final Duration START = Duration.ofSeconds(90);
@@ -59,6 +59,16 @@ final class TwinboxProcess implements AutoCloseable {
 
   /** The compiled classes and what they need at run time, and nothing of the tests. */
   static Launch classes(String name) {
+    // These tests are not about speed: a JVM that compiles less leaves more to the others.
+    return classes(name, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC");
+  }
+
+  /** The same for what measures: nothing said to the JVM but its heap. */
+  public static Launch atFullSpeed(String name) {
+    return classes(name, "-Xmx512m");
+  }
+
+  private static Launch classes(String name, String... jvmOptions) {
     String libraries;
     try {
       libraries = Files.readString(RUNTIME_CLASSPATH).strip();
@@ -67,19 +77,13 @@ final class TwinboxProcess implements AutoCloseable {
           RUNTIME_CLASSPATH + " is missing; mvn process-test-classes writes it.", e);
     }
     String classPath = Path.of("target/classes").toAbsolutePath() + File.pathSeparator + libraries;
-    // These tests are not about speed: a JVM that compiles less leaves more to the others.
-    return new Launch(
-        name,
-        List.of(
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            "-cp",
-            classPath,
-            "io.twinbox.TwinboxApplication"));
+    List<String> program = new ArrayList<>(List.of(jvmOptions));
+    program.addAll(List.of("-cp", classPath, "io.twinbox.TwinboxApplication"));
+    return new Launch(name, program);
   }
 
   /** What a process is told before it starts. */
-  static final class Launch {
+  public static final class Launch {
     private final String name;
     private final List<String> program;
     private final Map<String, String> environment = new LinkedHashMap<>();
@@ -92,7 +96,7 @@ final class TwinboxProcess implements AutoCloseable {
     }
 
     /** Environment variables: name, value, name, value … */
-    Launch with(String... namesAndValues) {
+    public Launch with(String... namesAndValues) {
       for (int i = 0; i < namesAndValues.length; i += 2) {
         environment.put(namesAndValues[i], namesAndValues[i + 1]);
       }
@@ -109,7 +113,7 @@ final class TwinboxProcess implements AutoCloseable {
       return this;
     }
 
-    TwinboxProcess start() {
+    public TwinboxProcess start() {
       int webPort = freePort();
       int managementPort = freePort();
       Map<String, String> all = new LinkedHashMap<>();
@@ -142,7 +146,7 @@ final class TwinboxProcess implements AutoCloseable {
     }
   }
 
-  static int freePort() {
+  public static int freePort() {
     try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
       return socket.getLocalPort();
     } catch (IOException e) {
@@ -151,7 +155,7 @@ final class TwinboxProcess implements AutoCloseable {
   }
 
   /** Waits until the management port says that it is ready; fails at once when it ends instead. */
-  TwinboxProcess ready() {
+  public TwinboxProcess ready() {
     await()
         .atMost(START)
         .pollInterval(Duration.ofMillis(50))
@@ -191,16 +195,16 @@ final class TwinboxProcess implements AutoCloseable {
     return webPort;
   }
 
-  long pid() {
+  public long pid() {
     return process.pid();
   }
 
-  boolean isAlive() {
+  public boolean isAlive() {
     return process.isAlive();
   }
 
   /** What it has written so far, both outputs in one. */
-  String output() {
+  public String output() {
     try {
       return Files.readString(output);
     } catch (IOException e) {

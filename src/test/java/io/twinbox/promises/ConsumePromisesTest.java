@@ -3,7 +3,10 @@ package io.twinbox.promises;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.google.pubsub.v1.DeadLetterPolicy;
+import com.google.pubsub.v1.Subscription;
 import io.twinbox.TwinboxApplication;
+import io.twinbox.inbox.DatabaseTrouble;
 import io.twinbox.local.LocalPostgres;
 import java.io.IOException;
 import java.sql.Connection;
@@ -67,8 +70,9 @@ class ConsumePromisesTest extends PromiseTest {
       statement.execute("INSERT INTO gate (id) VALUES (1)");
       start("consume");
       publish("event", key("twin"));
+      awaitBlockedSessions(1);
+      // It waits for the gate, its twin for the key.
       publish("event", key("twin"));
-      // One waits for the gate, its twin for the key.
       awaitBlockedSessions(2);
       holder.rollback();
     }
@@ -156,9 +160,37 @@ class ConsumePromisesTest extends PromiseTest {
   }
 
   @Test
+  void messageThatIsDeliveredWithoutEndIsKeptForTheOperator() throws Exception {
+    pubSub.createTopic(PROJECT, TOPIC);
+    pubSub.createTopic(PROJECT, "given-up");
+    pubSub.createSubscription(
+        Subscription.newBuilder()
+            .setName(SUBSCRIPTION_PATH)
+            .setTopic(TOPIC_PATH)
+            .setDeadLetterPolicy(
+                DeadLetterPolicy.newBuilder()
+                    .setDeadLetterTopic("projects/promises/topics/given-up")
+                    .setMaxDeliveryAttempts(100))
+            .build());
+    // Never counted as a failure, as when the handler ends its process.
+    failing("40001", 1_000);
+    start("consume", "twinbox.consume.max-deliveries=5");
+    publish("event", key("endless"));
+
+    eventually().until(() -> count("transactional_inbox_dead_letter") == 1 && backlog() == 0);
+    assertThat(
+            jdbc.queryForObject("SELECT reason FROM transactional_inbox_dead_letter", String.class))
+        .startsWith("delivered more than 5 times without an outcome");
+    assertThat(calls()).isEqualTo(5);
+    assertThat(count("effect")).isZero();
+  }
+
+  @Test
   void messagesWaitWhileTheDatabaseIsAwayAndGoOnByThemselves() throws Exception {
     createTopicAndSubscription();
-    start("consume", "twinbox.consume.max-attempts=1");
+    DatabaseTrouble trouble =
+        start("consume", "twinbox.consume.max-attempts=1", "twinbox.consume.concurrency=4")
+            .getBean(DatabaseTrouble.class);
     String database = database();
     try (Connection admin =
             DriverManager.getConnection(
@@ -174,7 +206,8 @@ class ConsumePromisesTest extends PromiseTest {
       for (int i = 0; i < 20; i++) {
         publish("event %02d".formatted(i), key("id-" + i));
       }
-      eventually().until(() -> pubSub.stats().deliveries() >= 20);
+      // Each has failed for want of a connection, which is not its fault, and waits.
+      eventually().until(() -> trouble.waiting() == 4);
       statement.execute("ALTER DATABASE " + database + " WITH ALLOW_CONNECTIONS true");
     }
 

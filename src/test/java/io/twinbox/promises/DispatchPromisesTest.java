@@ -236,6 +236,8 @@ class DispatchPromisesTest extends PromiseTest {
     start(
         "dispatch,maintain",
         "twinbox.maintain.payload-retention=1ms",
+        "twinbox.maintain.subscription-retention=1ms",
+        "twinbox.produce.lookback=1ms",
         "twinbox.maintain.interval=100ms");
     eventually().until(() -> count("pubsub_outbox") == 0 && count("pubsub_outbox_published") == 1);
     assertThat(state(id)).isEqualTo("published");

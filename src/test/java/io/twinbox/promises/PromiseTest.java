@@ -39,16 +39,16 @@ import org.springframework.jdbc.datasource.DriverManagerDataSource;
  * real PostgreSQL, and Pub/Sub by its protocol. Each test has a database, a Pub/Sub and a topic
  * folder of its own.
  */
-abstract class PromiseTest {
+public abstract class PromiseTest {
 
-  static final String PROJECT = "promises";
-  static final String TOPIC = "orders";
-  static final String SUBSCRIPTION = "orders-ledger";
-  static final String TOPIC_PATH = "projects/promises/topics/orders";
-  static final String SUBSCRIPTION_PATH = "projects/promises/subscriptions/orders-ledger";
+  protected static final String PROJECT = "promises";
+  protected static final String TOPIC = "orders";
+  protected static final String SUBSCRIPTION = "orders-ledger";
+  protected static final String TOPIC_PATH = "projects/promises/topics/orders";
+  protected static final String SUBSCRIPTION_PATH = "projects/promises/subscriptions/orders-ledger";
 
   /** Posts the payload's text to the table {@code effect}, which the test's database has. */
-  static final String POSTING_HANDLER =
+  protected static final String POSTING_HANDLER =
       """
       - route:
           id: orders-handle
@@ -68,10 +68,10 @@ abstract class PromiseTest {
 
   private static final LocalPostgres POSTGRES = startPostgres();
 
-  @TempDir Path topicDir;
-  LocalPubSub pubSub;
-  JdbcTemplate jdbc;
-  String databaseUrl;
+  @TempDir protected Path topicDir;
+  protected LocalPubSub pubSub;
+  protected JdbcTemplate jdbc;
+  protected String databaseUrl;
   private final List<ConfigurableApplicationContext> running = new ArrayList<>();
   private ManagedChannel channel;
   private TopicAdminClient publisher;
@@ -124,11 +124,11 @@ abstract class PromiseTest {
     pubSub.close();
   }
 
-  void topicFile(String name, String text) throws IOException {
+  protected void topicFile(String name, String text) throws IOException {
     Files.writeString(topicDir.resolve(name), text);
   }
 
-  void createTopicAndSubscription() {
+  protected void createTopicAndSubscription() {
     pubSub.createTopic(PROJECT, TOPIC);
     pubSub.createSubscription(PROJECT, SUBSCRIPTION, TOPIC);
   }
@@ -139,11 +139,12 @@ abstract class PromiseTest {
    * @param routes route sets, a comma list
    * @param settings further settings, {@code name=value}
    */
-  ConfigurableApplicationContext start(String routes, String... settings) {
+  protected ConfigurableApplicationContext start(String routes, String... settings) {
     return start(TwinboxApplication.class, routes, settings);
   }
 
-  ConfigurableApplicationContext start(Class<?> application, String routes, String... settings) {
+  protected ConfigurableApplicationContext start(
+      Class<?> application, String routes, String... settings) {
     List<String> arguments =
         new ArrayList<>(
             List.of(
@@ -164,6 +165,9 @@ abstract class PromiseTest {
                 "--camel.main.run-controller=false",
                 "--logging.level.root=WARN"));
     for (String setting : settings) {
+      // Spring joins what is given twice.
+      String name = "--" + setting.substring(0, setting.indexOf('=') + 1);
+      arguments.removeIf(argument -> argument.startsWith(name));
       arguments.add("--" + setting);
     }
     ConfigurableApplicationContext context =
@@ -175,13 +179,13 @@ abstract class PromiseTest {
     return context;
   }
 
-  void stop(ConfigurableApplicationContext context) {
+  protected void stop(ConfigurableApplicationContext context) {
     context.close();
     running.remove(context);
   }
 
   /** Puts an event as a service does. */
-  UUID put(String payload, String attributes, String orderingKey) {
+  protected UUID put(String payload, String attributes, String orderingKey) {
     return jdbc.queryForObject(
         "SELECT outbox_put(?, ?, CAST(? AS jsonb), ?)",
         UUID.class,
@@ -191,12 +195,12 @@ abstract class PromiseTest {
         orderingKey);
   }
 
-  UUID put(String payload) {
+  protected UUID put(String payload) {
     return put(payload, "{}", null);
   }
 
   /** Publishes a message as another system does. */
-  void publish(String payload, Map<String, String> attributes) {
+  protected void publish(String payload, Map<String, String> attributes) {
     publisher.publish(
         TOPIC_PATH,
         List.of(
@@ -206,32 +210,32 @@ abstract class PromiseTest {
                 .build()));
   }
 
-  List<PubsubMessage> published() {
+  protected List<PubsubMessage> published() {
     return pubSub.stats().publishedMessages(TOPIC_PATH);
   }
 
-  List<String> publishedTexts() {
+  protected List<String> publishedTexts() {
     return published().stream().map(m -> m.getData().toStringUtf8()).toList();
   }
 
-  int backlog() {
+  protected int backlog() {
     return pubSub.stats().backlog(SUBSCRIPTION_PATH);
   }
 
-  long count(String table) {
+  protected long count(String table) {
     return jdbc.queryForObject("SELECT count(*) FROM " + table, Long.class);
   }
 
-  List<String> effects() {
+  protected List<String> effects() {
     return jdbc.queryForList("SELECT what FROM effect ORDER BY what", String.class);
   }
 
-  static ConditionFactory eventually() {
+  protected static ConditionFactory eventually() {
     return await().atMost(Duration.ofSeconds(30)).pollInterval(Duration.ofMillis(20));
   }
 
   /** Waits until a session of the test's database waits for a lock. */
-  void awaitBlockedSessions(int sessions) {
+  protected void awaitBlockedSessions(int sessions) {
     eventually()
         .until(
             () ->

@@ -68,9 +68,17 @@ abstract class PlanSpec extends DatabaseSpec {
             + " next_retry_at = now() + interval '1 hour' * (1 + random())");
   }
 
+  private void discarded() {
+    db.jdbc.update(
+        "INSERT INTO pubsub_outbox_discarded"
+            + " SELECT gen_random_uuid(), 'invoices', now(), 'r', 'w', 'h'"
+            + " FROM generate_series(1, 20000)");
+  }
+
   private void everythingButTheDueRows(String orderingKey) {
     published();
     waiting(orderingKey);
+    discarded();
     db.jdbc.execute("VACUUM ANALYZE");
   }
 

@@ -1,0 +1,3 @@
+-- Discards matching dead events of a topic. Runs when an operator asks.
+SELECT discarded, more
+FROM outbox_discard(:topic, :reason, CAST(:errorLike AS text), CAST(:olderThan AS interval), :maxRows, :who)
