@@ -46,13 +46,9 @@ import org.springframework.jdbc.datasource.SingleConnectionDataSource;
  * How fast produce queues rows of 1 KiB, against {@code COPY} of the same rows into the same tables
  * and against one {@code INSERT} per row; and whether its memory stays flat.
  *
- * <pre>
- * mvn -q test-compile process-test-classes dependency:build-classpath -Dmdep.outputFile=target/test-classpath.txt
- * java -cp target/test-classes:target/classes:$(cat target/test-classpath.txt) io.twinbox.bench.ProduceBenchmark 100000
- * </pre>
- *
- * <p>Figures depend on the machine; only the ratios of one run compare. The local BigQuery is part
- * of the whole way, and shares the processors: what reading from it takes alone is shown too.
+ * <p>docs/produce-benchmark.md says how to run it. Figures depend on the machine; only the ratios
+ * of one run compare. The local BigQuery is part of the whole way, and shares the processors: what
+ * reading from it takes alone is shown too.
  */
 final class ProduceBenchmark {
 
