@@ -156,6 +156,14 @@ public class Extraction {
    */
   public Iterator<Map<String, Object>> query(@Body ExtractionRun run) {
     Produce settings = properties.produce();
+    QueryRows rows =
+        new QueryRows(bigQuery, retries, run, () -> job(run), queryFile, settings.pageRows());
+    return new Chunks(
+        rows, columns(rows.schema(), run), run, settings.chunkRows(), settings.chunkBytes());
+  }
+
+  private QueryJobConfiguration job(ExtractionRun run) {
+    Produce settings = properties.produce();
     QueryJobConfiguration.Builder configuration =
         configuration(run)
             .setPriority(QueryJobConfiguration.Priority.valueOf(settings.priority()))
@@ -164,11 +172,7 @@ public class Extraction {
     if (limit > 0) {
       configuration.setMaximumBytesBilled(limit);
     }
-    QueryRows rows =
-        new QueryRows(
-            bigQuery, retries, run, configuration.build(), queryFile, settings.pageRows());
-    return new Chunks(
-        rows, columns(rows.schema(), run), run, settings.chunkRows(), settings.chunkBytes());
+    return configuration.build();
   }
 
   /** What BigQuery itself holds the job to: the run's limit, or what is left of the day's. */
@@ -178,7 +182,7 @@ public class Extraction {
     if (perDay <= 0) {
       return perRun;
     }
-    long left = Math.max(1, perDay - run.spentToday());
+    long left = Math.max(1, perDay - run.spentToday() - run.bytesBilled());
     return perRun > 0 ? Math.min(perRun, left) : left;
   }
 

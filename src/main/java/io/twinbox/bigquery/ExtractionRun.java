@@ -216,7 +216,7 @@ public class ExtractionRun {
   }
 
   /** Jobs whose end was not seen count with the estimate. */
-  private long bytesBilled() {
+  long bytesBilled() {
     return bytesBilled + (jobs - jobsEnded) * bytesEstimated;
   }
 

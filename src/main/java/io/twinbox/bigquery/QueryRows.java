@@ -18,6 +18,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
+import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -41,7 +42,7 @@ final class QueryRows implements Iterator<FieldValueList> {
   private final BigQuery bigQuery;
   private final Retries retries;
   private final ExtractionRun run;
-  private final QueryJobConfiguration configuration;
+  private final Supplier<QueryJobConfiguration> configuration;
   private final Path queryFile;
   private final long pageRows;
   private TableId result;
@@ -49,12 +50,16 @@ final class QueryRows implements Iterator<FieldValueList> {
   private TableResult page;
   private Iterator<FieldValueList> rows;
 
-  /** Runs the query and reads its first page. */
+  /**
+   * Runs the query and reads its first page.
+   *
+   * @param configuration of the next job
+   */
   QueryRows(
       BigQuery bigQuery,
       Retries retries,
       ExtractionRun run,
-      QueryJobConfiguration configuration,
+      Supplier<QueryJobConfiguration> configuration,
       Path queryFile,
       long pageRows) {
     this.bigQuery = bigQuery;
@@ -160,8 +165,10 @@ final class QueryRows implements Iterator<FieldValueList> {
   }
 
   private JobId insert() {
+    // Before it counts as a job of the run: what is left of the day is less with every job.
+    QueryJobConfiguration job = configuration.get();
     JobId id = run.nextJobId();
-    JobInfo info = JobInfo.of(id, configuration);
+    JobInfo info = JobInfo.of(id, job);
     try {
       return retries.call("the start of the query", () -> insert(id, info));
     } catch (BigQueryException e) {

@@ -46,13 +46,9 @@ import org.springframework.jdbc.datasource.SingleConnectionDataSource;
  * How fast produce queues rows of 1 KiB, against {@code COPY} of the same rows into the same tables
  * and against one {@code INSERT} per row; and whether its memory stays flat.
  *
- * <pre>
- * mvn -q test-compile process-test-classes dependency:build-classpath -Dmdep.outputFile=target/test-classpath.txt
- * java -cp target/test-classes:target/classes:$(cat target/test-classpath.txt) io.twinbox.bench.ProduceBenchmark 100000
- * </pre>
- *
- * <p>Figures depend on the machine; only the ratios of one run compare. The local BigQuery is part
- * of the whole way, and shares the processors: what reading from it takes alone is shown too.
+ * <p>docs/produce-benchmark.md says how to run it. Figures depend on the machine; only the ratios
+ * of one run compare. The local BigQuery is part of the whole way, and shares the processors: what
+ * reading from it takes alone is shown too.
  */
 final class ProduceBenchmark {
 
@@ -329,7 +325,10 @@ final class ProduceBenchmark {
     }
   }
 
-  /** Heap in use after collections: the largest of the first, middle and last third. */
+  /**
+   * Heap in use after collections, the smallest of each third of the run: what is alive, and a
+   * collection of the young alone does not show.
+   */
   private void memory(Path output) throws IOException {
     List<Integer> after = new ArrayList<>();
     for (String line : Files.readAllLines(output)) {
@@ -342,10 +341,10 @@ final class ProduceBenchmark {
     StringBuilder thirds = new StringBuilder();
     for (int from = 0; from < after.size() && from < 3 * third; from += third) {
       thirds.append(
-          " %d".formatted(after.stream().skip(from).limit(third).mapToInt(i -> i).max().orElse(0)));
+          " %d".formatted(after.stream().skip(from).limit(third).mapToInt(i -> i).min().orElse(0)));
     }
     report.add(
-        "heap after collections, largest of each third of %d, in MiB of 256:%s"
+        "heap after collections, smallest of each third of %d, in MiB of 256:%s"
             .formatted(after.size(), thirds));
   }
 }

@@ -1,0 +1,189 @@
+package io.twinbox.process;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.twinbox.local.LocalPostgres;
+import io.twinbox.local.bigquery.Faults.Call;
+import io.twinbox.local.bigquery.LocalBigQuery;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeSet;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * produce killed at random, again and again, while rows are added and others come late. With {@code
+ * -Dtwinbox.fire.rows=200000 -Dtwinbox.fire.kills=20} at full size.
+ */
+class ProduceUnderFireTest {
+
+  private static final Duration PATIENCE = Duration.ofSeconds(300);
+  private static final int KILLS = Integer.getInteger("twinbox.fire.kills", 3);
+  private static final int ADDED = 500;
+  private static final int LATE = 50;
+  private static final Instant FIRST = Instant.parse("2026-03-01T00:00:00Z");
+
+  @TempDir Path topic;
+
+  private final int rows = Integer.getInteger("twinbox.fire.rows", 20_000);
+  private final long seed = System.nanoTime();
+  private final Random random = new Random(seed);
+  private final Set<String> keys = new TreeSet<>();
+  private LocalBigQuery bigQuery;
+  private int next;
+
+  @Test
+  void producerThatIsKilledAtRandomQueuesExactlyTheEventsOfItsSource() throws Exception {
+    Files.writeString(
+        topic.resolve("query.sql"),
+        """
+        -- All events.
+        SELECT event_key, payload, updated_at AS watermark
+        FROM shop.events
+        WHERE updated_at >= @watermark
+        """);
+    int killed = 0;
+    int finished = 0;
+    try (LocalPostgres postgres = LocalPostgres.start();
+        LocalBigQuery local = LocalBigQuery.start("local");
+        Ledger ledger = Ledger.on(postgres)) {
+      bigQuery = local;
+      bigQuery.createTable(
+          "shop",
+          "events",
+          """
+          [{"name": "event_key", "type": "STRING"}, {"name": "payload", "type": "STRING"},
+           {"name": "updated_at", "type": "TIMESTAMP"}]
+          """);
+      add(rows, 0);
+      TwinboxProcess.Launch launch = launch(ledger);
+      while (killed < KILLS || finished < 1) {
+        // Slow enough to be caught in the act; every third one is let through.
+        boolean mayFinish = (killed + finished) % 3 == 2 || killed == KILLS;
+        bigQuery.faults().latency(Duration.ofMillis(mayFinish ? 0 : 80));
+        try (TwinboxProcess process = launch.start()) {
+          if (mayFinish) {
+            add(ADDED, LATE);
+            assertThat(process.exitCode(PATIENCE)).as(process.output()).isZero();
+            finished++;
+            add(ADDED, LATE);
+            continue;
+          }
+          long queries = bigQuery.faults().calls(Call.TABLE_DATA);
+          int pages = 1 + random.nextInt(8);
+          await()
+              .atMost(PATIENCE)
+              .pollInterval(Duration.ofMillis(5))
+              .until(
+                  () ->
+                      !process.isAlive()
+                          || bigQuery.faults().calls(Call.TABLE_DATA) >= queries + pages);
+          if (process.isAlive()) {
+            killed++;
+          }
+          process.kill9();
+          add(ADDED, LATE);
+        }
+        await().atMost(PATIENCE).until(() -> ledger.backendsOf("fire") == 0);
+      }
+      bigQuery.faults().clear();
+      try (TwinboxProcess last = launch.start()) {
+        assertThat(last.exitCode(PATIENCE)).as(last.output()).isZero();
+      }
+
+      assertThat(ids(ledger, "SELECT id FROM pubsub_outbox"))
+          .as("seed %d", seed)
+          .isEqualTo(
+              ids(
+                  ledger,
+                  "SELECT outbox_event_id('events', 'fire', key) FROM unnest(CAST(? AS text[])) AS key"));
+      assertThat(ledger.count("SELECT count(*) FROM pubsub_outbox")).isEqualTo(keys.size());
+      assertThat(ledger.count("SELECT count(*) FROM pubsub_outbox_due")).isEqualTo(keys.size());
+      assertThat(ledger.count("SELECT count(*) FROM produce_run WHERE state = 'succeeded'"))
+          .isEqualTo(finished + 1);
+      System.out.printf(
+          "produce was killed %d times and let through %d times: %d events, each once%n",
+          killed, finished + 1, keys.size());
+    }
+  }
+
+  private TwinboxProcess.Launch launch(Ledger ledger) {
+    return TwinboxProcess.classes("fire")
+        .with(
+            "TWINBOX_ROUTES",
+            "produce",
+            "TWINBOX_TOPIC_DIR",
+            topic.toString(),
+            "TWINBOX_SOURCE",
+            "fire",
+            "TOPIC_NAME",
+            "events",
+            "GOOGLE_CLOUD_PROJECT",
+            "local",
+            "BIGQUERY_EMULATOR_HOST",
+            bigQuery.url(),
+            "TWINBOX_PRODUCE_FIRST_WATERMARK",
+            "2026-03-01T00:00:00Z",
+            "TWINBOX_PRODUCE_LOOKBACK",
+            "1h",
+            "TWINBOX_PRODUCE_CHUNK_ROWS",
+            "500",
+            "TWINBOX_PRODUCE_PAGE_ROWS",
+            String.valueOf(Math.max(1000, rows / 20)),
+            "SPRING_DATASOURCE_URL",
+            ledger.url() + "?ApplicationName=fire",
+            "SPRING_DATASOURCE_USERNAME",
+            LocalPostgres.USER,
+            "SPRING_DATASOURCE_PASSWORD",
+            LocalPostgres.PASSWORD);
+  }
+
+  /** Rows that are newer than all before, and rows of up to half an hour before the newest. */
+  private void add(int newer, int late) {
+    List<String> lines = new ArrayList<>();
+    for (int i = 0; i < newer + late; i++) {
+      boolean isLate = i >= newer;
+      String key = (isLate ? "late-" : "new-") + next;
+      Instant time =
+          isLate
+              ? FIRST.plusMillis(next * 100L).minusSeconds(random.nextInt(1800))
+              : FIRST.plusMillis(next * 100L);
+      if (time.isBefore(FIRST)) {
+        time = FIRST;
+      }
+      next++;
+      keys.add(key);
+      lines.add(
+          "{\"event_key\": \"%s\", \"payload\": \"%s\", \"updated_at\": \"%s\"}"
+              .formatted(key, key, time));
+    }
+    bigQuery.append("shop", "events", lines);
+  }
+
+  private Set<String> ids(Ledger ledger, String sql) throws SQLException {
+    try (Connection connection = ledger.another();
+        PreparedStatement statement = connection.prepareStatement(sql)) {
+      if (sql.contains("?")) {
+        statement.setArray(1, connection.createArrayOf("text", keys.toArray()));
+      }
+      try (ResultSet found = statement.executeQuery()) {
+        Set<String> ids = new TreeSet<>();
+        while (found.next()) {
+          ids.add(found.getString(1));
+        }
+        return ids;
+      }
+    }
+  }
+}
