@@ -22,6 +22,7 @@ import java.util.Optional;
 final class BenchPubSub implements AutoCloseable {
 
   static final String PROJECT = "bench";
+
   /** It keeps what nobody reads. */
   private static final String HEAP = "-Xmx1g";
 

@@ -19,8 +19,7 @@ final class BenchServer implements AutoCloseable {
   final String user;
   final String password;
 
-  private BenchServer(
-      AutoCloseable server, String name, String url, String user, String password) {
+  private BenchServer(AutoCloseable server, String name, String url, String user, String password) {
     this.server = server;
     this.name = name;
     this.url = url;
@@ -79,7 +78,8 @@ final class BenchServer implements AutoCloseable {
 
   void drop(String database) throws SQLException {
     execute(
-        url, "DROP DATABASE " + database.substring(database.lastIndexOf('/') + 1) + " WITH (FORCE)");
+        url,
+        "DROP DATABASE " + database.substring(database.lastIndexOf('/') + 1) + " WITH (FORCE)");
   }
 
   double number(String database, String sql) throws SQLException {

@@ -7,8 +7,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
-import java.sql.ResultSet;
-import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -76,14 +74,22 @@ final class DispatchBenchmark {
       String name, String database, BenchPubSub pubSub, String topic, String... settings) {
     return TwinboxProcess.atFullSpeed(name)
         .with(
-            "TWINBOX_ROUTES", "dispatch",
-            "TWINBOX_POD", name,
-            "GOOGLE_CLOUD_PROJECT", BenchPubSub.PROJECT,
-            "TOPIC_NAME", topic,
-            "PUBSUB_EMULATOR_HOST", pubSub.endpoint(),
-            "SPRING_DATASOURCE_URL", database,
-            "SPRING_DATASOURCE_USERNAME", server.user,
-            "SPRING_DATASOURCE_PASSWORD", server.password)
+            "TWINBOX_ROUTES",
+            "dispatch",
+            "TWINBOX_POD",
+            name,
+            "GOOGLE_CLOUD_PROJECT",
+            BenchPubSub.PROJECT,
+            "TOPIC_NAME",
+            topic,
+            "PUBSUB_EMULATOR_HOST",
+            pubSub.endpoint(),
+            "SPRING_DATASOURCE_URL",
+            database,
+            "SPRING_DATASOURCE_USERNAME",
+            server.user,
+            "SPRING_DATASOURCE_PASSWORD",
+            server.password)
         .with(settings)
         .start()
         .ready();

@@ -24,7 +24,8 @@ record ExplainedClaim(long buffers, double millis, String plan) {
 
   private static final Pattern PARAMETER =
       Pattern.compile(":#\\$\\{(properties|exchangeProperty)[:.]([^}]+)}");
-  private static final Pattern BUFFERS = Pattern.compile("Buffers: shared(?: hit=(\\d+))?(?: read=(\\d+))?");
+  private static final Pattern BUFFERS =
+      Pattern.compile("Buffers: shared(?: hit=(\\d+))?(?: read=(\\d+))?");
   private static final Pattern TIME = Pattern.compile("Execution Time: ([0-9.]+) ms");
 
   static ExplainedClaim of(
@@ -67,12 +68,18 @@ record ExplainedClaim(long buffers, double millis, String plan) {
     }
     Map<String, String> given =
         Map.of(
-            "topic.name", topic,
-            "twinbox.pod", "bench",
-            "claimToken", UUID.randomUUID().toString(),
-            "claimLimit", String.valueOf(limit),
-            "floor", "-infinity",
-            "cursor", "");
+            "topic.name",
+            topic,
+            "twinbox.pod",
+            "bench",
+            "claimToken",
+            UUID.randomUUID().toString(),
+            "claimLimit",
+            String.valueOf(limit),
+            "floor",
+            "-infinity",
+            "cursor",
+            "");
     return PARAMETER
         .matcher(sql)
         .replaceAll(

@@ -62,10 +62,10 @@ final class Latency {
         Subscriber.newBuilder(
                 subscription,
                 (MessageReceiver)
-                (message, reply) -> {
-                  received(message);
-                  reply.ack();
-                })
+                    (message, reply) -> {
+                      received(message);
+                      reply.ack();
+                    })
             .setChannelProvider(pubSub.provider())
             .setCredentialsProvider(NoCredentialsProvider.create())
             .build();
@@ -104,7 +104,9 @@ final class Latency {
     List<Runnable> steps =
         List.of(
             () -> insert(put, topic),
-            () -> publisher.publish(PubsubMessage.newBuilder().setData(ByteString.copyFrom(payload("d"))).build()));
+            () ->
+                publisher.publish(
+                    PubsubMessage.newBuilder().setData(ByteString.copyFrom(payload("d"))).build()));
     CountDownLatch done = new CountDownLatch(count * steps.size());
     for (int step = 0; step < steps.size(); step++) {
       Runnable task = steps.get(step);

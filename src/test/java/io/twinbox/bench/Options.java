@@ -4,8 +4,7 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * What the benchmark is told: {@code --rows=100000 --rounds=3 --only=drain,latency
- * --pubsub=local}.
+ * What the benchmark is told: {@code --rows=100000 --rounds=3 --only=drain,latency --pubsub=local}.
  *
  * @param rows rows of each measured drain
  * @param rounds how often each is repeated
@@ -14,8 +13,7 @@ import java.util.Set;
  * @param seconds of each measurement that is bounded by time
  * @param scale share of the claim's 5,600,000 rows that are loaded
  */
-record Options(
-    int rows, int rounds, Set<String> only, boolean google, int seconds, double scale) {
+record Options(int rows, int rounds, Set<String> only, boolean google, int seconds, double scale) {
 
   static final List<String> PARTS =
       List.of("drain", "twinbox", "latency", "pods", "idle", "pin", "ordered", "claims");

@@ -68,12 +68,17 @@ final class Queue implements AutoCloseable {
 
   /** 1 KiB payloads and ids hashed from an event key, in one transaction. */
   void insert(int rows, int keys) throws SQLException {
-    String columns = wide ? "wide_outbox (id, topic_name, payload" : "pubsub_outbox (id, topic_name, payload, ordering_key";
+    String columns =
+        wide
+            ? "wide_outbox (id, topic_name, payload"
+            : "pubsub_outbox (id, topic_name, payload, ordering_key";
     String sql =
         "INSERT INTO "
             + columns
             + ") SELECT outbox_event_id(?, 'bench', ? || i), ?, convert_to(repeat(md5(i::text), 32), 'UTF8')"
-            + (wide ? "" : ", CASE WHEN " + keys + " > 0 THEN 'key-' || i % " + Math.max(1, keys) + " END")
+            + (wide
+                ? ""
+                : ", CASE WHEN " + keys + " > 0 THEN 'key-' || i % " + Math.max(1, keys) + " END")
             + " FROM generate_series(1, ?) i";
     try (PreparedStatement insert = connection.prepareStatement(sql)) {
       insert.setString(1, topic);
@@ -91,10 +96,7 @@ final class Queue implements AutoCloseable {
                 + topic
                 + "' AND completed_at IS NULL LIMIT 1) AS one"
             : "SELECT count(*) FROM (SELECT FROM pubsub_outbox_due LIMIT 1) AS one";
-    await()
-        .atMost(PATIENCE)
-        .pollInterval(Duration.ofMillis(200))
-        .until(() -> number(waiting) == 0);
+    await().atMost(PATIENCE).pollInterval(Duration.ofMillis(200)).until(() -> number(waiting) == 0);
   }
 
   double number(String sql) throws SQLException {
