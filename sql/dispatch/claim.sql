@@ -1,5 +1,6 @@
 -- Leases the next due rows without an ordering key, skipping rows that other pods hold. Runs with every poll of dispatch.
 -- The lease is the next retry: rows of a pod that dies are due again when it ends.
+-- The floor keeps it from reading the dead rows of what was claimed before, while vacuum may not remove them (ClaimFloor).
 -- Does not wait for the disk: a claim that a crash of the server takes back is made, and published, again.
 WITH unsynced AS MATERIALIZED (
   SELECT set_config('synchronous_commit', 'off', true) AS setting
@@ -11,6 +12,7 @@ due AS MATERIALIZED (
     AND ordering_key IS NULL
     AND dead_at IS NULL
     AND next_retry_at <= now()
+    AND next_retry_at >= CAST(:#${exchangeProperty.floor} AS timestamptz)
   ORDER BY next_retry_at
   LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
   FOR UPDATE SKIP LOCKED
@@ -18,8 +20,8 @@ due AS MATERIALIZED (
 -- Quarantine: a row whose claim ended without an outcome may be what killed its pod, so it is claimed alone, when it is the
 -- oldest. A claim's payloads are held in memory together, so their sum is bounded; the first row always fits.
 fitting AS MATERIALIZED (
-  SELECT tid
-  FROM (SELECT tid, suspect,
+  SELECT tid, next_retry_at AS due_at
+  FROM (SELECT tid, next_retry_at, suspect,
                row_number() OVER oldest_first AS n,
                first_value(suspect) OVER oldest_first AS alone,
                sum(payload_bytes) OVER oldest_first - payload_bytes AS bytes_before
@@ -41,7 +43,7 @@ claimed AS (
   FROM fitting
   WHERE d.ctid = fitting.tid
     AND NOT (d.solo AND d.crashes + 1 >= CAST(:#${properties:twinbox.dispatch.max-crashes} AS int))
-  RETURNING d.seq, d.attempts
+  RETURNING d.seq, d.attempts, d.locked_at, fitting.due_at
 ),
 quarantined AS (
   UPDATE pubsub_outbox_due AS d
@@ -58,7 +60,8 @@ quarantined AS (
     AND d.solo
     AND d.crashes + 1 >= CAST(:#${properties:twinbox.dispatch.max-crashes} AS int)
 )
-SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts
+SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts,
+       c.locked_at AS claimed_at, c.due_at
 FROM claimed AS c
 JOIN pubsub_outbox AS o ON o.seq = c.seq
 WHERE (SELECT setting IS NOT NULL FROM unsynced)

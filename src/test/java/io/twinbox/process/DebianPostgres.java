@@ -63,20 +63,30 @@ public final class DebianPostgres implements AutoCloseable {
           "-A",
           "scram-sha-256",
           "--pwfile=" + password);
-      server.tool(
-          "pg_ctl",
-          "-D",
-          data.toString(),
-          "-w",
-          "-l",
-          folder.resolve("log").toString(),
-          "-o",
-          "-p %d -k %s -c listen_addresses=127.0.0.1".formatted(server.port, folder),
-          "start");
+      server.startServer();
       return Optional.of(server);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  private void startServer() throws IOException {
+    tool(
+        "pg_ctl",
+        "-D",
+        folder.resolve("data").toString(),
+        "-w",
+        "-l",
+        folder.resolve("log").toString(),
+        "-o",
+        "-p %d -k %s -c listen_addresses=127.0.0.1".formatted(port, folder),
+        "start");
+  }
+
+  /** Ends the server without a checkpoint, as a power cut would, and starts it again. */
+  void crashAndStart() throws IOException {
+    tool("pg_ctl", "-D", folder.resolve("data").toString(), "-m", "immediate", "-w", "stop");
+    startServer();
   }
 
   private static Optional<Path> newest() throws IOException {

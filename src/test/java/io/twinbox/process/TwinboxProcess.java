@@ -165,8 +165,13 @@ public final class TwinboxProcess implements AutoCloseable {
                 throw new AssertionError("It ended instead of being ready:\n" + output());
               }
             })
-        .until(() -> status(managementPort, "/actuator/health/readiness") == 200);
+        .until(this::isReady);
     return this;
+  }
+
+  /** Whether the management port says now that it is ready. */
+  boolean isReady() {
+    return status(managementPort, "/actuator/health/readiness") == 200;
   }
 
   /** The HTTP status of a GET, or 0 when nobody answers. */

@@ -226,4 +226,43 @@ abstract class ClaimSpec extends DatabaseSpec {
     assertThat(db.count("pubsub_outbox_due")).isZero();
     assertThat(db.count("pubsub_outbox_published")).isEqualTo(3000);
   }
+
+  @Test
+  void claimLooksFromTheFloorOnAndSaysWhatItsRowsWereDueAt() {
+    long old = outbox.emit(1).get(0);
+    db.jdbc.update("UPDATE pubsub_outbox_due SET next_retry_at = now() - interval '1 minute'");
+    long fresh = outbox.emit(1).get(0);
+    String floor = db.string("SELECT CAST(now() - interval '30 seconds' AS text)");
+
+    Claim claim = outbox.claim(10, floor);
+
+    assertThat(claim.seqs()).containsExactly(fresh);
+    Map<String, Object> row = claim.rows().get(0);
+    assertThat((java.util.Date) row.get("due_at"))
+        .isBeforeOrEqualTo((java.util.Date) row.get("claimed_at"));
+    assertThat(outbox.claim(10).seqs()).containsExactly(old);
+  }
+
+  @Test
+  void claimAndSettlementDoNotWaitForTheDiskAndNothingElseDoesSo() {
+    outbox.emit(2);
+    db.transaction.executeWithoutResult(
+        status -> {
+          assertThat(db.string("SHOW synchronous_commit")).isEqualTo("on");
+          Claim claim = outbox.claim(1);
+          assertThat(db.string("SHOW synchronous_commit")).isEqualTo("off");
+          outbox.publishAll(claim);
+        });
+    db.transaction.executeWithoutResult(
+        status -> {
+          assertThat(db.string("SHOW synchronous_commit")).isEqualTo("on");
+          outbox.settle(UUID.randomUUID().toString(), List.of());
+          assertThat(db.string("SHOW synchronous_commit")).isEqualTo("off");
+        });
+    db.transaction.executeWithoutResult(
+        status -> {
+          outbox.claimOrdered(1, "");
+          assertThat(db.string("SHOW synchronous_commit")).isEqualTo("off");
+        });
+  }
 }

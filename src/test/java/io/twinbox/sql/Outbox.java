@@ -41,10 +41,16 @@ final class Outbox {
   }
 
   Claim claim(int limit) {
+    return claim(limit, "-infinity");
+  }
+
+  /** Claims what is due at or after a floor. */
+  Claim claim(int limit, String floor) {
     String token = UUID.randomUUID().toString();
     return new Claim(
         token,
-        db.query("dispatch/claim.sql", Map.of("claimToken", token, "claimLimit", limit)),
+        db.query(
+            "dispatch/claim.sql", Map.of("claimToken", token, "claimLimit", limit, "floor", floor)),
         null);
   }
 

@@ -6,6 +6,8 @@ import io.twinbox.sql.Outbox.Claim;
 import io.twinbox.sql.Outbox.Outcome;
 import io.twinbox.sql.QueueEventsSpec.Row;
 import io.twinbox.sql.TestDatabase.Plan;
+import java.sql.Connection;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -91,7 +93,15 @@ abstract class PlanSpec extends DatabaseSpec {
   }
 
   private static Map<String, Object> claim() {
-    return Map.of("claimToken", UUID.randomUUID().toString(), "claimLimit", 500, "cursor", "");
+    return Map.of(
+        "claimToken",
+        UUID.randomUUID().toString(),
+        "claimLimit",
+        500,
+        "cursor",
+        "",
+        "floor",
+        "-infinity");
   }
 
   private void compare(String what, Plan alone, Plan full) {
@@ -131,6 +141,35 @@ abstract class PlanSpec extends DatabaseSpec {
     System.out.printf(
         "empty poll on %s: %d pages%n", db.string("SHOW server_version"), plan.buffers());
     assertThat(plan.buffers()).isLessThan(10);
+  }
+
+  /** What was published before the floor leaves dead rows that nobody may remove. */
+  @Test
+  void claimsDoNotReadWhatALongTransactionKeepsFromVacuum() throws Exception {
+    String floor;
+    try (Connection pin = db.connect()) {
+      pin.setAutoCommit(false);
+      pin.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
+      pin.createStatement().execute("SELECT count(*) FROM pubsub_outbox_due");
+      due(WAITING, "NULL");
+      for (int left = WAITING; left > 0; left -= 5_000) {
+        outbox.publishAll(outbox.claim(5_000));
+      }
+      floor = db.string("SELECT CAST(clock_timestamp() AS text)");
+      db.jdbc.execute("VACUUM ANALYZE pubsub_outbox_due");
+      Map<String, Object> without = claim();
+      Map<String, Object> with = new HashMap<>(without);
+      with.put("floor", floor);
+
+      long sweep = explainAndRollBack("dispatch/claim.sql", without, null).buffers();
+      long empty = explainAndRollBack("dispatch/claim.sql", with, null).buffers();
+
+      System.out.printf(
+          "empty poll behind %,d pinned rows on %s: %,d pages, %d from the floor on%n",
+          WAITING, db.string("SHOW server_version"), sweep, empty);
+      assertThat(sweep).as("else the pin does not pin").isGreaterThan(200);
+      assertThat(empty).isLessThan(30);
+    }
   }
 
   @Test

@@ -9,6 +9,9 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -275,6 +278,11 @@ final class TestDatabase implements AutoCloseable {
 
   Map<String, Object> row(String sql, Object... parameters) {
     return jdbc.queryForMap(sql, parameters);
+  }
+
+  /** A connection that the pool knows nothing of. */
+  Connection connect() throws SQLException {
+    return DriverManager.getConnection(url(), PostgresServer.USER, PostgresServer.PASSWORD);
   }
 
   String url() {

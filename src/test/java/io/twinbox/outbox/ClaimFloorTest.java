@@ -1,0 +1,66 @@
+package io.twinbox.outbox;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.sql.Timestamp;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** Where claims begin to look, by a clock of the test's. */
+class ClaimFloorTest {
+
+  private static final Instant NOON = Instant.parse("2026-01-01T12:00:00Z");
+  private static final long SECOND = 1_000_000_000L;
+
+  private final ClaimFloor floor = new ClaimFloor();
+
+  private static Map<String, Object> row(Instant dueAt, Instant claimedAt) {
+    return Map.of("due_at", Timestamp.from(dueAt), "claimed_at", Timestamp.from(claimedAt));
+  }
+
+  @Test
+  void untilRowsWereFoundItLooksFromTheBeginning() {
+    assertThat(floor.nextAt(0)).isEqualTo("-infinity");
+    floor.learnAt(List.of(), 1);
+    assertThat(floor.nextAt(2)).isEqualTo("-infinity");
+  }
+
+  @Test
+  void itFollowsTheRowsThatWereClaimed() {
+    floor.nextAt(0);
+    floor.learnAt(List.of(row(NOON.minusSeconds(9), NOON), row(NOON.minusSeconds(8), NOON)), 1);
+    assertThat(floor.nextAt(2)).isEqualTo(NOON.minusSeconds(13).toString());
+  }
+
+  @Test
+  void itFollowsTheClockWhileNothingIsDue() {
+    floor.nextAt(0);
+    floor.learnAt(List.of(row(NOON.minusSeconds(60), NOON)), SECOND);
+    floor.nextAt(4 * SECOND);
+    // This one took its time: what became due meanwhile is not left out.
+    floor.learnAt(List.of(), 40 * SECOND);
+    floor.nextAt(41 * SECOND);
+    assertThat(floor.nextAt(42 * SECOND)).isEqualTo(NOON.minusSeconds(2).toString());
+  }
+
+  @Test
+  void everyFewSecondsItLooksFromTheBeginning() {
+    floor.nextAt(0);
+    floor.learnAt(List.of(row(NOON, NOON)), 1);
+    assertThat(floor.nextAt(4 * SECOND)).isNotEqualTo("-infinity");
+    assertThat(floor.nextAt(5 * SECOND)).isEqualTo("-infinity");
+    assertThat(floor.nextAt(6 * SECOND)).isNotEqualTo("-infinity");
+  }
+
+  /** A transaction that was long brings many: they need not wait for a sweep each. */
+  @Test
+  void itFollowsASweepDown() {
+    floor.nextAt(0);
+    floor.learnAt(List.of(row(NOON, NOON)), 1);
+    floor.nextAt(5 * SECOND);
+    floor.learnAt(List.of(row(NOON.minusSeconds(600), NOON.plusSeconds(5))), 5 * SECOND + 1);
+    assertThat(floor.nextAt(6 * SECOND)).isEqualTo(NOON.minusSeconds(605).toString());
+  }
+}
