@@ -159,7 +159,12 @@ class JarIT {
     TwinboxProcess run =
         keep(
             produce()
-                .with("BIGQUERY_EMULATOR_HOST", "127.0.0.1:" + TwinboxProcess.freePort())
+                .with(
+                    "BIGQUERY_EMULATOR_HOST",
+                    "127.0.0.1:" + TwinboxProcess.freePort(),
+                    // By default it waits ten minutes for BigQuery to come back.
+                    "TWINBOX_PRODUCE_RETRY_TIMEOUT",
+                    "3s")
                 .start());
     assertFails(run, "Connection refused");
   }
@@ -209,6 +214,9 @@ class JarIT {
                     "PUBSUB_EMULATOR_HOST", pubSub.endpoint(),
                     "SUBSCRIPTION_NAME", "invoices-ledger",
                     "TWINBOX_MAINTAIN_PAYLOAD_RETENTION", "1ms",
+                    // The retention guard holds payloads to both.
+                    "TWINBOX_MAINTAIN_SUBSCRIPTION_RETENTION", "1ms",
+                    "TWINBOX_PRODUCE_LOOKBACK", "1ms",
                     "TWINBOX_MAINTAIN_INTERVAL", "500ms",
                     "TWINBOX_TOPIC_DIR", handlerOnly.toString())
                 .start());
