@@ -44,15 +44,14 @@ public class DeadLetter {
     return storable(step(exchange) + what);
   }
 
-  /** The route and, of a SQL step, the statement file that failed: a handler has several. */
+  /** The statement file that failed, where it was a SQL step: a handler has several. */
   private static String step(Exchange exchange) {
     String endpoint = exchange.getProperty(Exchange.FAILURE_ENDPOINT, String.class);
-    String route = exchange.getProperty(Exchange.FAILURE_ROUTE_ID, String.class);
-    if (endpoint == null || route == null) {
+    if (endpoint == null) {
       return "";
     }
     Matcher file = STATEMENT_FILE.matcher(URLDecoder.decode(endpoint, StandardCharsets.UTF_8));
-    return file.find() ? "%s, %s: ".formatted(route, file.group(1)) : route + ": ";
+    return file.find() ? file.group(1) + ": " : "";
   }
 
   /**
