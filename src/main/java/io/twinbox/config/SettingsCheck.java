@@ -90,6 +90,17 @@ public final class SettingsCheck {
     return properties;
   }
 
+  /**
+   * Each setting by itself, without what a route set would need beside it.
+   *
+   * @throws StartupException for a name that is no setting
+   * @throws BindException for a value that is none of its setting's
+   */
+  public TwinboxProperties bindAlone() {
+    refuseUnknownSettings();
+    return bind();
+  }
+
   /** As Spring Boot will bind it, which is too late here: it makes beans first. */
   private TwinboxProperties bind() {
     try (ValidatorFactory validators =
@@ -341,7 +352,7 @@ public final class SettingsCheck {
   }
 
   /** The environment variable of a property. */
-  static String variable(String property) {
+  public static String variable(String property) {
     return property.replace('.', '_').replace('-', '_').toUpperCase(Locale.ROOT);
   }
 

@@ -25,11 +25,11 @@ import org.springframework.validation.ObjectError;
  * of Twinbox, not of its settings.
  */
 @Order(Ordered.HIGHEST_PRECEDENCE)
-class StartupFailureAnalyzer implements FailureAnalyzer {
+public class StartupFailureAnalyzer implements FailureAnalyzer {
 
   private final Environment environment;
 
-  StartupFailureAnalyzer(Environment environment) {
+  public StartupFailureAnalyzer(Environment environment) {
     this.environment = environment;
   }
 

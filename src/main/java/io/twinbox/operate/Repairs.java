@@ -27,7 +27,7 @@ import org.springframework.stereotype.Component;
  * an exception of the JDK with the database's own sentence: a JMX client has none of our classes.
  */
 @Component
-class Repairs {
+public class Repairs {
 
   private final NamedParameterJdbcTemplate jdbc;
   private final ObjectMapper json =
@@ -62,7 +62,8 @@ class Repairs {
     }
   }
 
-  private static String sentence(DataAccessException e) {
+  /** The database's own sentence and hint, without its call stack. */
+  public static String sentence(DataAccessException e) {
     if (e.getMostSpecificCause() instanceof PSQLException failure) {
       ServerErrorMessage server = failure.getServerErrorMessage();
       if (server != null) {
@@ -73,7 +74,7 @@ class Repairs {
   }
 
   /** Parameters by name; unlike {@code Map.of} it takes null, which a blank text becomes. */
-  static Map<String, Object> parameters(Object... namesAndValues) {
+  public static Map<String, Object> parameters(Object... namesAndValues) {
     Map<String, Object> parameters = new LinkedHashMap<>();
     for (int i = 0; i < namesAndValues.length; i += 2) {
       Object value = namesAndValues[i + 1];
@@ -101,7 +102,7 @@ class Repairs {
   }
 
   /** Ids as a person pastes them, as a comma list. */
-  static String ids(String ids) {
+  public static String ids(String ids) {
     return ids == null
         ? ""
         : Stream.of(ids.split("[\\s,;\"'\\[\\]{}]+"))
@@ -110,7 +111,7 @@ class Repairs {
   }
 
   /** A time with its zone: without one, the server's own zone would be guessed. */
-  static String time(String name, String text) {
+  public static String time(String name, String text) {
     if (text == null || text.isBlank()) {
       return null;
     }
@@ -124,7 +125,7 @@ class Repairs {
   }
 
   /** A time of the database as {@link #time} reads it. */
-  static String instant(Object time) {
+  public static String instant(Object time) {
     return time == null ? null : ((java.sql.Timestamp) time).toInstant().toString();
   }
 
