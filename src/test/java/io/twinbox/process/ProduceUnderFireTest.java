@@ -137,15 +137,12 @@ class ProduceUnderFireTest {
       add(window, 0);
       TwinboxProcess.Launch launch =
           launch(ledger)
-              .with(
-                  "TWINBOX_PRODUCE_BACKFILL_FROM",
-                  FIRST.toString(),
-                  "TWINBOX_PRODUCE_BACKFILL_UNTIL",
-                  until.toString(),
-                  "TWINBOX_PRODUCE_BACKFILL_STEP",
-                  window * 100L / 9 + "ms",
-                  "TWINBOX_PRODUCE_BACKFILL_LEASE",
-                  "3s");
+              .with("TWINBOX_PRODUCE_BACKFILL_LEASE", "3s")
+              .arguments(
+                  "backfill",
+                  "--from=" + FIRST,
+                  "--until=" + until,
+                  "--step=" + window * 100L / 9 + "ms");
       bigQuery.faults().latency(Duration.ofMillis(80));
       int kills = Math.max(1, KILLS - 1);
       while (killed < kills) {
