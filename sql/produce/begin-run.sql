@@ -2,4 +2,5 @@
 SELECT admitted, spent
 FROM produce_run_begin(
   :#${exchangeProperty.runId}, :#${properties:topic.name}, :#${properties:twinbox.source}, CAST(:#estimate AS bigint),
-  CAST(:#watermarkBefore AS text), CAST(:#${properties:twinbox.produce.max-bytes-billed-per-day} AS bigint))
+  CAST(:#watermarkBefore AS text), CAST(:#${properties:twinbox.produce.max-bytes-billed-per-day} AS bigint),
+  CAST(:#backfill AS text), CAST(:#step AS int))

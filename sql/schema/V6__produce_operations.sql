@@ -1,4 +1,4 @@
--- Operating produce: a row per run with its price, the limit per day, and the operator's way to set a watermark.
+-- Operating produce: a row per run with its price, the limit per day, the operator's way to set a watermark, and backfills.
 
 CREATE TABLE produce_run (
   run_id           text COLLATE "C" NOT NULL,
@@ -21,6 +21,9 @@ CREATE TABLE produce_run (
   watermark_before text,
   watermark_after  text,
   error            text,
+  -- The backfill and its step that the run worked on; NULL for a regular run.
+  backfill         text COLLATE "C",
+  backfill_step    int,
   CONSTRAINT produce_run_pkey PRIMARY KEY (run_id),
   CONSTRAINT produce_run_state_known CHECK (state IN ('running', 'succeeded', 'failed'))
 );
@@ -30,6 +33,10 @@ COMMENT ON TABLE produce_run IS
 
 CREATE INDEX produce_run_by_start
   ON produce_run (topic_name, source, started_at);
+
+CREATE INDEX produce_run_by_backfill
+  ON produce_run (topic_name, source, backfill, backfill_step)
+  WHERE backfill IS NOT NULL;
 
 CREATE FUNCTION produce_bytes_today(topic text, source text)
 RETURNS bigint
@@ -48,7 +55,8 @@ COMMENT ON FUNCTION produce_bytes_today(text, text) IS
   'Bytes that the runs of a topic and source were billed since midnight UTC; a run that is not finished counts with its estimate.';
 
 CREATE FUNCTION produce_run_begin(
-  run_id text, topic text, source text, bytes_estimated bigint, watermark_before text, bytes_per_day bigint)
+  run_id text, topic text, source text, bytes_estimated bigint, watermark_before text, bytes_per_day bigint,
+  backfill text DEFAULT NULL, backfill_step int DEFAULT NULL)
 RETURNS TABLE (admitted boolean, spent bigint)
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
@@ -59,14 +67,14 @@ BEGIN
   spent := CASE WHEN bytes_per_day > 0 THEN produce_bytes_today(topic, source) ELSE 0 END;
   admitted := bytes_per_day <= 0 OR bytes_per_day - spent >= bytes_estimated;
   IF admitted THEN
-    INSERT INTO produce_run (run_id, topic_name, source, bytes_estimated, watermark_before)
-    VALUES ($1, $2, $3, $4, $5);
+    INSERT INTO produce_run (run_id, topic_name, source, bytes_estimated, watermark_before, backfill, backfill_step)
+    VALUES ($1, $2, $3, $4, $5, $7, $8);
   END IF;
   RETURN NEXT;
 END
 $$;
 
-COMMENT ON FUNCTION produce_run_begin(text, text, text, bigint, text, bigint) IS
+COMMENT ON FUNCTION produce_run_begin(text, text, text, bigint, text, bigint, text, int) IS
   'Enters a run, unless its estimate and what the day has cost already are more than bytes_per_day (0: no limit).';
 
 -- The operator's watermark --------------------------------------------------------------------------------------------------
@@ -190,8 +198,143 @@ LEFT JOIN LATERAL (
   FROM produce_run AS n
   WHERE n.topic_name = w.topic_name
     AND n.source = w.source
+    AND n.backfill IS NULL
   ORDER BY n.started_at DESC
   LIMIT 1) AS r ON true;
 
 COMMENT ON VIEW produce_watermark_status IS
-  'How far each source was read, who set it last and why, and how the last run ended.';
+  'How far each source was read, who set it last and why, and how the last regular run ended.';
+
+-- Backfill: a window of a source read again in steps, beside the regular runs ------------------------------------------------
+
+CREATE TABLE produce_backfill (
+  topic_name  text COLLATE "C" NOT NULL,
+  source      text COLLATE "C" NOT NULL,
+  name        text COLLATE "C" NOT NULL,
+  -- As of the watermark: BigQuery's type, and exact texts in its notation.
+  type        text NOT NULL,
+  from_value  text NOT NULL,
+  until_value text NOT NULL,
+  -- As the operator wrote it; empty for one step.
+  step        text NOT NULL,
+  created_at  timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT produce_backfill_pkey PRIMARY KEY (topic_name, source, name),
+  CONSTRAINT produce_backfill_type_known CHECK (type IN ('TIMESTAMP', 'DATETIME', 'DATE', 'INT64', 'STRING'))
+);
+
+COMMENT ON TABLE produce_backfill IS
+  'A window of a source that was asked for, by its name; its steps are in produce_backfill_step.';
+
+CREATE TABLE produce_backfill_step (
+  topic_name    text COLLATE "C" NOT NULL,
+  source        text COLLATE "C" NOT NULL,
+  name          text COLLATE "C" NOT NULL,
+  number        int NOT NULL,
+  -- From this watermark on, up to and without that one.
+  from_value    text NOT NULL,
+  until_value   text NOT NULL,
+  -- Of the process that works on it. A claim that is not renewed ends by itself, so a dead process holds up nothing.
+  claim_token   text,
+  claimed_until timestamptz,
+  attempts      int NOT NULL DEFAULT 0,
+  -- All its rows are committed.
+  done_at       timestamptz,
+  run_id        text,
+  rows_read     bigint,
+  rows_queued   bigint,
+  rows_changed  bigint,
+  rows_revived  bigint,
+  rows_rejected bigint,
+  bytes_billed  bigint,
+  CONSTRAINT produce_backfill_step_pkey PRIMARY KEY (topic_name, source, name, number),
+  CONSTRAINT produce_backfill_step_backfill_exists FOREIGN KEY (topic_name, source, name)
+    REFERENCES produce_backfill ON DELETE CASCADE
+) WITH (fillfactor = 70);
+
+COMMENT ON TABLE produce_backfill_step IS
+  'The steps of a backfill: claimed by one process at a time, done when all rows are committed. rows_read is the step''s last run; the other counts are sums over its runs, without those of a process that was killed. Bytes count the estimate of a run whose end was not seen.';
+
+CREATE FUNCTION produce_backfill_begin(
+  topic text, source text, name text, type text, step text, bounds text[])
+RETURNS produce_backfill
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+AS $$
+#variable_conflict use_variable
+DECLARE
+  known produce_backfill;
+BEGIN
+  -- Of two processes that begin it at the same time the second waits here, and finds the first one's steps.
+  INSERT INTO produce_backfill (topic_name, source, name, type, from_value, until_value, step)
+  VALUES (topic, source, name, type, bounds[1], bounds[array_upper(bounds, 1)], step)
+  ON CONFLICT ON CONSTRAINT produce_backfill_pkey DO NOTHING;
+  IF FOUND THEN
+    INSERT INTO produce_backfill_step (topic_name, source, name, number, from_value, until_value)
+    SELECT topic, source, name, n, bounds[n], bounds[n + 1]
+    FROM generate_series(1, array_upper(bounds, 1) - 1) AS n;
+  END IF;
+  SELECT b.*
+  INTO known
+  FROM produce_backfill AS b
+  WHERE b.topic_name = topic
+    AND b.source = source
+    AND b.name = name;
+  RETURN known;
+END
+$$;
+
+COMMENT ON FUNCTION produce_backfill_begin(text, text, text, text, text, text[]) IS
+  'Enters a backfill with its steps, from each of bounds to the next, or finds the one of this name as it stands.';
+
+CREATE VIEW produce_backfill_status AS
+SELECT b.topic_name,
+       b.source,
+       b.name,
+       b.type,
+       b.from_value,
+       b.until_value,
+       b.step,
+       b.created_at,
+       s.steps,
+       s.steps_done,
+       s.steps_claimed,
+       round(CAST(s.steps_done AS numeric) / s.steps, 4) AS share_done,
+       CASE WHEN s.steps_done = s.steps THEN s.last_done_at END AS finished_at,
+       s.rows_read,
+       s.rows_queued,
+       s.rows_changed,
+       s.rows_revived,
+       s.rows_rejected,
+       s.bytes_billed + r.bytes_billed AS bytes_billed
+FROM produce_backfill AS b
+CROSS JOIN LATERAL (
+  SELECT count(*) AS steps,
+         count(n.done_at) AS steps_done,
+         count(*) FILTER (WHERE n.done_at IS NULL AND n.claimed_until > clock_timestamp()) AS steps_claimed,
+         max(n.done_at) AS last_done_at,
+         coalesce(CAST(sum(n.rows_read) AS bigint), 0) AS rows_read,
+         coalesce(CAST(sum(n.rows_queued) AS bigint), 0) AS rows_queued,
+         coalesce(CAST(sum(n.rows_changed) AS bigint), 0) AS rows_changed,
+         coalesce(CAST(sum(n.rows_revived) AS bigint), 0) AS rows_revived,
+         coalesce(CAST(sum(n.rows_rejected) AS bigint), 0) AS rows_rejected,
+         coalesce(CAST(sum(n.bytes_billed) AS bigint), 0) AS bytes_billed
+  FROM produce_backfill_step AS n
+  WHERE n.topic_name = b.topic_name
+    AND n.source = b.source
+    AND n.name = b.name) AS s
+CROSS JOIN LATERAL (
+  -- What steps that are not done have cost so far.
+  SELECT coalesce(CAST(sum(coalesce(u.bytes_billed, u.bytes_estimated)) AS bigint), 0) AS bytes_billed
+  FROM produce_backfill_step AS n
+  JOIN produce_run AS u
+    ON u.topic_name = n.topic_name
+   AND u.source = n.source
+   AND u.backfill = n.name
+   AND u.backfill_step = n.number
+  WHERE n.topic_name = b.topic_name
+    AND n.source = b.source
+    AND n.name = b.name
+    AND n.done_at IS NULL) AS r;
+
+COMMENT ON VIEW produce_backfill_status IS
+  'How far each backfill is: steps, rows, and what it was billed so far.';

@@ -18,3 +18,4 @@ SELECT
   )) AS attributes
 FROM billing.invoices AS invoice
 WHERE invoice.updated_at >= @watermark
+  AND (@until IS NULL OR invoice.updated_at < @until)

@@ -43,8 +43,21 @@ class BigQueryConfiguration {
   @Bean
   @Lazy
   Extraction extraction(
-      BigQuery bigQuery, TwinboxProperties properties, @Value("${topic.name}") String topic) {
-    return new Extraction(bigQuery, properties, topic);
+      BigQuery bigQuery,
+      TwinboxProperties properties,
+      @Value("${topic.name}") String topic,
+      ProduceFigures figures) {
+    return new Extraction(bigQuery, properties, topic, figures);
+  }
+
+  @Bean
+  @Lazy
+  Backfill backfill(
+      Extraction extraction,
+      TwinboxProperties properties,
+      @Value("${topic.name}") String topic,
+      ProduceFigures figures) {
+    return new Backfill(extraction, properties, topic, figures);
   }
 
   /** A check writes nothing, so it does not migrate either. */

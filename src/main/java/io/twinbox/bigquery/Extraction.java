@@ -19,7 +19,10 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Stream;
 import org.apache.camel.Body;
 import org.apache.camel.Exchange;
 import org.apache.camel.ExchangeProperty;
@@ -31,13 +34,19 @@ import org.apache.camel.ExchangeProperty;
  */
 public class Extraction {
 
+  private static final String WATERMARK = "watermark";
+  private static final String UNTIL = "until";
+
   private final BigQuery bigQuery;
   private final TwinboxProperties properties;
   private final String topic;
   private final Path queryFile;
   private final Retries retries;
+  private final ProduceFigures figures;
 
-  Extraction(BigQuery bigQuery, TwinboxProperties properties, String topic) {
+  Extraction(
+      BigQuery bigQuery, TwinboxProperties properties, String topic, ProduceFigures figures) {
+    this.figures = figures;
     this.bigQuery = bigQuery;
     this.properties = properties;
     this.topic = topic;
@@ -47,7 +56,8 @@ public class Extraction {
   }
 
   /**
-   * Plans a run.
+   * Plans a regular run; where a backfill is asked for, as for its check, the run of its first
+   * step.
    *
    * @param stored the row of {@code read-watermark.sql}, null before the first run
    */
@@ -55,6 +65,11 @@ public class Extraction {
       @Body Map<String, Object> stored, @ExchangeProperty("runId") String runId)
       throws IOException {
     Produce settings = properties.produce();
+    if (settings.backfill().asked()) {
+      BackfillWindow window = BackfillWindow.of(settings);
+      requireWindow();
+      return planStep(runId, window.name(), 1, window.texts().get(0), window.texts().get(1));
+    }
     String sql = Files.readString(queryFile);
     StandardSQLTypeName type = StandardSQLTypeName.valueOf(settings.watermarkType());
     Watermark position = null;
@@ -69,10 +84,44 @@ public class Extraction {
       epoch = ((Number) stored.get("epoch")).longValue();
     }
     Watermark start = null;
-    if (sql.contains("@watermark")) {
+    if (QueryParameters.of(sql).contains(WATERMARK)) {
       start = position != null ? position.minus(settings.lookback()) : first(settings, type);
     }
-    return new ExtractionRun(runId, sql, type, position, start, epoch);
+    return new ExtractionRun(runId, sql, type, position, start, epoch, null, figures);
+  }
+
+  /** The run of a backfill's step; the stored watermark has no part in it. */
+  ExtractionRun planStep(String runId, String backfill, int number, String from, String until)
+      throws IOException {
+    StandardSQLTypeName type = StandardSQLTypeName.valueOf(properties.produce().watermarkType());
+    return new ExtractionRun(
+        runId,
+        Files.readString(queryFile),
+        type,
+        null,
+        Watermark.parse(type, from),
+        0,
+        new ExtractionRun.Step(backfill, number, Watermark.parse(type, until)),
+        figures);
+  }
+
+  /**
+   * A query that leaves one of the window's ends out would read all rows with every step.
+   *
+   * @throws IllegalArgumentException naming what it lacks
+   */
+  void requireWindow() throws IOException {
+    Set<String> names = QueryParameters.of(Files.readString(queryFile));
+    List<String> missing =
+        Stream.of(WATERMARK, UNTIL)
+            .filter(name -> !names.contains(name))
+            .map(name -> "@" + name)
+            .toList();
+    if (!missing.isEmpty()) {
+      throw new IllegalArgumentException(
+          "%s does not use %s, so it cannot be held to a backfill's window. Write its filter as: WHERE t.updated_at >= @watermark AND (@until IS NULL OR t.updated_at < @until)"
+              .formatted(queryFile, String.join(" and ", missing)));
+    }
   }
 
   private Watermark first(Produce settings, StandardSQLTypeName type) {
@@ -128,6 +177,8 @@ public class Extraction {
     Map<String, Object> entry = new HashMap<>();
     entry.put("estimate", run.estimate());
     entry.put("watermarkBefore", run.watermarkBefore());
+    entry.put("backfill", run.step() == null ? null : run.step().backfill());
+    entry.put("step", run.step() == null ? null : run.step().number());
     return entry;
   }
 
@@ -196,7 +247,14 @@ public class Extraction {
             .setUseLegacySql(false)
             .setLabels(Map.of("twinbox-topic", label(topic), "twinbox-run", label(run.id())));
     if (run.start() != null) {
-      configuration.addNamedParameter("watermark", run.start().parameter());
+      configuration.addNamedParameter(WATERMARK, run.start().parameter());
+    }
+    if (QueryParameters.of(run.sql()).contains(UNTIL)) {
+      configuration.addNamedParameter(
+          UNTIL,
+          run.step() == null
+              ? Watermark.none(run.watermarkType())
+              : run.step().until().parameter());
     }
     return configuration;
   }
@@ -234,6 +292,12 @@ public class Extraction {
     line.put("source", properties.source());
     line.put("query", queryFile.toString());
     line.put("watermark", run.start() == null ? null : run.start().text());
+    if (run.step() != null) {
+      BackfillWindow window = BackfillWindow.of(properties.produce());
+      line.put("backfill", window.name());
+      line.put("until", run.step().until().text());
+      line.put("steps", window.bounds().size() - 1);
+    }
     line.put("bytes_estimated", run.estimate());
     line.put("max_bytes_billed", properties.produce().maxBytesBilled());
     line.put("location", run.location());

@@ -10,11 +10,15 @@ import java.time.Instant;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** One run of a topic's query: where it starts and what it has seen so far. Used by one thread. */
 public class ExtractionRun {
 
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final Duration SAY_EVERY = Duration.ofSeconds(10);
+  private static final Logger log = LoggerFactory.getLogger("io.twinbox.produce");
 
   private final String id;
   private final String sql;
@@ -22,6 +26,8 @@ public class ExtractionRun {
   private final Watermark stored;
   private final Watermark start;
   private final long epoch;
+  private final Step step;
+  private final ProduceFigures figures;
   private final Instant begun = Instant.now();
   private Instant jobStart = begun;
   private Watermark maximum;
@@ -42,12 +48,24 @@ public class ExtractionRun {
   private long revived;
   private long rejected;
   private long fresh;
+  private long total;
+  private Instant lastSaid = begun;
+
+  /**
+   * What makes a run the step of a backfill.
+   *
+   * @param backfill its name
+   * @param number of the step, from 1
+   * @param until what {@code @until} is bound to
+   */
+  record Step(String backfill, int number, Watermark until) {}
 
   /**
    * @param id of this run, unique
    * @param stored the stored watermark, null before the first run
    * @param start what {@code @watermark} is bound to, null when the query does not name it
    * @param epoch the stored watermark's epoch
+   * @param step null for a regular run
    */
   ExtractionRun(
       String id,
@@ -55,7 +73,11 @@ public class ExtractionRun {
       StandardSQLTypeName watermarkType,
       Watermark stored,
       Watermark start,
-      long epoch) {
+      long epoch,
+      Step step,
+      ProduceFigures figures) {
+    this.step = step;
+    this.figures = figures;
     this.id = id;
     this.sql = sql;
     this.watermarkType = watermarkType;
@@ -74,6 +96,11 @@ public class ExtractionRun {
 
   StandardSQLTypeName watermarkType() {
     return watermarkType;
+  }
+
+  /** Null for a regular run. */
+  Step step() {
+    return step;
   }
 
   Watermark start() {
@@ -153,15 +180,28 @@ public class ExtractionRun {
     if (statistics.getStartTime() != null) {
       jobStart = Instant.ofEpochMilli(statistics.getStartTime());
     }
-    slotMillis += orZero(statistics.getTotalSlotMs());
+    long slots = orZero(statistics.getTotalSlotMs());
+    long processed = 0;
+    long billed = 0;
     if (statistics instanceof JobStatistics.QueryStatistics query) {
-      bytesProcessed += orZero(query.getTotalBytesProcessed());
-      bytesBilled += orZero(query.getTotalBytesBilled());
+      processed = orZero(query.getTotalBytesProcessed());
+      billed = orZero(query.getTotalBytesBilled());
     }
+    slotMillis += slots;
+    bytesProcessed += processed;
+    bytesBilled += billed;
+    figures.jobEnded(processed, billed, slots);
   }
 
   private static long orZero(Long number) {
     return number == null ? 0 : number;
+  }
+
+  /**
+   * @param rows of the result, as BigQuery counts them
+   */
+  void expects(long rows) {
+    total = read + rows;
   }
 
   /** The query is run again: what is not in the new result must not move the watermark. */
@@ -176,6 +216,32 @@ public class ExtractionRun {
     revived += number(chunk, "revived");
     rejected += number(chunk, "rejected");
     fresh += number(chunk, "fresh");
+    figures.chunk(chunk);
+    sayProgress();
+  }
+
+  /** A long run says how far it is, every ten seconds. */
+  private void sayProgress() {
+    Instant now = Instant.now();
+    if (now.isBefore(lastSaid.plus(SAY_EVERY))) {
+      return;
+    }
+    lastSaid = now;
+    log.info(
+        "{}: {} of {} rows read ({} %), {} queued, {} bytes billed so far",
+        step == null
+            ? "Run " + id
+            : "Backfill %s, step %d".formatted(step.backfill(), step.number()),
+        "%,d".formatted(read),
+        "%,d".formatted(Math.max(read, total)),
+        percent(read, Math.max(read, total)),
+        "%,d".formatted(queued),
+        "%,d".formatted(bytesBilled()));
+  }
+
+  /** Whole percents, rounded down, so that 100 means all. */
+  static long percent(long part, long whole) {
+    return whole == 0 ? 100 : part * 100 / whole;
   }
 
   private static long number(Map<String, Object> chunk, String name) {
@@ -190,7 +256,7 @@ public class ExtractionRun {
    * The parameters of {@code advance-watermark.sql}, or null when the watermark stays where it is.
    */
   Map<String, Object> advance() {
-    if (maximum == null) {
+    if (maximum == null || step != null) {
       return null;
     }
     Watermark next = maximum.cappedAt(jobStart);
@@ -212,7 +278,7 @@ public class ExtractionRun {
   }
 
   private String watermarkAfter() {
-    return maximum == null ? null : maximum.cappedAt(jobStart).text();
+    return maximum == null || step != null ? null : maximum.cappedAt(jobStart).text();
   }
 
   /** Jobs whose end was not seen count with the estimate. */
@@ -226,6 +292,7 @@ public class ExtractionRun {
    * @param error why it failed, null when it did not
    */
   Map<String, Object> finish(String error) {
+    figures.runEnded(succeeded && error == null);
     Map<String, Object> values = new HashMap<>();
     values.put("state", succeeded && error == null ? "succeeded" : "failed");
     values.put("bytesProcessed", bytesProcessed);

@@ -20,13 +20,14 @@ import org.springframework.util.StringUtils;
 
 /**
  * Runs {@code produce} once, for a CronJob: exit code 0 only when all rows and the watermark are
- * committed; or checks it, for a pipeline: exit code 0 when it could run.
+ * committed; or a backfill, with exit code 0 when all its steps are done; or checks it, for a
+ * pipeline: exit code 0 when it could run.
  */
 @Component
 @Conditional(ProduceOnce.Chosen.class)
 class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
 
-  /** produce is the only route set and has no schedule, or is only checked. */
+  /** produce is the only route set and has no schedule, or is checked, or a backfill. */
   static class Chosen implements Condition {
     @Override
     public boolean matches(ConditionContext context, AnnotatedTypeMetadata metadata) {
@@ -38,6 +39,8 @@ class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
               .collect(Collectors.toSet())
               .equals(Set.of("produce"))
           && (environment.getProperty("twinbox.produce.schedule", "-").strip().equals("-")
+              || !environment.getProperty("twinbox.produce.backfill.from", "").isBlank()
+              || !environment.getProperty("twinbox.produce.backfill.until", "").isBlank()
               || environment.getProperty("twinbox.produce.check", Boolean.class, false));
     }
   }
@@ -59,12 +62,29 @@ class ProduceOnce implements ApplicationRunner, ExitCodeGenerator {
       check();
       return;
     }
+    if (properties.produce().backfill().asked()) {
+      backfill();
+      return;
+    }
     try {
       template.sendBody("direct:produce", null);
       exitCode = 0;
     } catch (RuntimeException e) {
       log.error(
           "The run of source {} failed: {}. Chunks that were committed stand; the watermark did not move, so the next run reads the rest.",
+          properties.source(),
+          reason(e));
+      log.debug("The failure in full", e);
+    }
+  }
+
+  private void backfill() {
+    try {
+      template.sendBody("direct:produce-backfill", null);
+      exitCode = 0;
+    } catch (RuntimeException e) {
+      log.error(
+          "The backfill of source {} failed: {}. Steps that are done stay done; run it again with the same settings, and it goes on.",
           properties.source(),
           reason(e));
       log.debug("The failure in full", e);

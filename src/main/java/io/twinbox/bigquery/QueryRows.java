@@ -142,6 +142,7 @@ final class QueryRows implements Iterator<FieldValueList> {
         result = ((QueryJobConfiguration) job.getConfiguration()).getDestinationTable();
         TableResult first = retries.call("the first rows", () -> firstPage(job));
         schema = first.getSchema();
+        run.expects(first.getTotalRows());
         show(first);
         return;
       } catch (BigQueryException e) {

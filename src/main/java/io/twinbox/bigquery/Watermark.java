@@ -13,6 +13,7 @@ import java.time.format.DateTimeFormatterBuilder;
 import java.time.format.DateTimeParseException;
 import java.time.temporal.ChronoField;
 import java.time.temporal.ChronoUnit;
+import java.util.Locale;
 import org.springframework.boot.convert.DurationStyle;
 
 /**
@@ -29,6 +30,10 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
           .appendPattern("uuuu-MM-dd'T'HH:mm:ss")
           .appendFraction(ChronoField.MICRO_OF_SECOND, 0, 6, true)
           .toFormatter();
+
+  /** The client (2.57.1) takes a DATETIME with a fraction of a second only. */
+  private static final DateTimeFormatter DATETIME_PARAMETER =
+      DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss.SSSSSS", Locale.ROOT);
 
   /**
    * @param text in BigQuery's notation, a TIMESTAMP in UTC with Z
@@ -49,7 +54,7 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
           });
     } catch (DateTimeParseException | NumberFormatException e) {
       throw new IllegalArgumentException(
-          "'%s' is no %s; write it as %s".formatted(text, type, example(type)), e);
+          "'%s' is no %s; write it as %s".formatted(text, type, example(type)));
     }
   }
 
@@ -97,8 +102,7 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
       } catch (NumberFormatException e) {
         throw new IllegalArgumentException(
             "twinbox.produce.lookback '%s' is no number, which an INT64 watermark needs"
-                .formatted(lookback),
-            e);
+                .formatted(lookback));
       } catch (ArithmeticException e) {
         return new Watermark(type, Long.MIN_VALUE);
       }
@@ -114,6 +118,51 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
     long days =
         duration.toDays() + (duration.compareTo(Duration.ofDays(duration.toDays())) > 0 ? 1 : 0);
     return new Watermark(type, ((LocalDate) value).minusDays(days));
+  }
+
+  /**
+   * The position one step of a backfill further on, always above this one.
+   *
+   * @param step a duration, whole days for DATE, a number for INT64
+   * @throws IllegalArgumentException when the step does not suit the type
+   */
+  Watermark plusStep(String step) {
+    if (value instanceof String) {
+      throw new IllegalArgumentException(
+          "twinbox.produce.backfill.step '%s': a STRING watermark has no steps; leave it out, or make several backfills"
+              .formatted(step));
+    }
+    if (value instanceof Long number) {
+      if (!step.matches("[0-9]{1,18}") || Long.parseLong(step) == 0) {
+        throw new IllegalArgumentException(
+            "twinbox.produce.backfill.step '%s' is no number above 0, which an INT64 watermark needs"
+                .formatted(step));
+      }
+      long size = Long.parseLong(step);
+      return new Watermark(
+          type, number > Long.MAX_VALUE - size ? (Long) Long.MAX_VALUE : (Long) (number + size));
+    }
+    Duration duration;
+    try {
+      duration = DurationStyle.detectAndParse(step);
+    } catch (IllegalArgumentException e) {
+      duration = Duration.ZERO;
+    }
+    long days = duration.toDays();
+    boolean wholeDays = duration.equals(Duration.ofDays(days));
+    if (duration.compareTo(Duration.ofNanos(1_000)) < 0
+        || (value instanceof LocalDate && !wholeDays)) {
+      throw new IllegalArgumentException(
+          "twinbox.produce.backfill.step '%s' is no duration%s; write it as 1d"
+              .formatted(step, value instanceof LocalDate ? " of whole days" : " above zero"));
+    }
+    if (value instanceof Instant instant) {
+      return new Watermark(type, instant.plus(duration).truncatedTo(ChronoUnit.MICROS));
+    }
+    if (value instanceof LocalDateTime dateTime) {
+      return new Watermark(type, dateTime.plus(duration).truncatedTo(ChronoUnit.MICROS));
+    }
+    return new Watermark(type, ((LocalDate) value).plusDays(days));
   }
 
   /**
@@ -140,7 +189,7 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
       return QueryParameterValue.timestamp(ChronoUnit.MICROS.between(Instant.EPOCH, instant));
     }
     if (value instanceof LocalDateTime dateTime) {
-      return QueryParameterValue.dateTime(DATETIME.format(dateTime).replace('T', ' '));
+      return QueryParameterValue.dateTime(DATETIME_PARAMETER.format(dateTime));
     }
     if (value instanceof LocalDate date) {
       return QueryParameterValue.date(date.toString());
@@ -148,6 +197,11 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
     return value instanceof Long number
         ? QueryParameterValue.int64(number)
         : QueryParameterValue.string((String) value);
+  }
+
+  /** The parameter of this type without a value. */
+  static QueryParameterValue none(StandardSQLTypeName type) {
+    return QueryParameterValue.of(null, type);
   }
 
   /** Compares two watermarks of one type; another type is a programming error. */

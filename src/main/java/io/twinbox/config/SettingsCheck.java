@@ -326,6 +326,7 @@ public final class SettingsCheck {
                   String.join(", ", sets.stream().filter(s -> !s.equals("produce")).toList())),
           "Set TWINBOX_ROUTES to produce for the check.");
     }
+    checkBackfill(sets);
     String schedule = properties.produce().schedule();
     if (!properties.produce().scheduled() && sets.size() > 1) {
       throw new StartupException(
@@ -348,6 +349,35 @@ public final class SettingsCheck {
       throw new StartupException(
           "TWINBOX_PRODUCE_SCHEDULE is '%s', which is no cron expression.".formatted(schedule),
           "Write six fields, second minute hour day month weekday, for example '0 */5 * * * *' for every five minutes; '-' runs once and exits.");
+    }
+  }
+
+  private void checkBackfill(Set<String> sets) {
+    var backfill = properties.produce().backfill();
+    if (!backfill.asked()) {
+      return;
+    }
+    if (sets.size() > 1) {
+      throw new StartupException(
+          "TWINBOX_PRODUCE_BACKFILL_FROM asks for a backfill, which ends the process, and TWINBOX_ROUTES names %s too."
+              .formatted(
+                  String.join(", ", sets.stream().filter(s -> !s.equals("produce")).toList())),
+          "Set TWINBOX_ROUTES to produce for the backfill.");
+    }
+    for (String end : List.of("from", "until")) {
+      String property = "twinbox.produce.backfill." + end;
+      if (environment.getProperty(property, "").isBlank()) {
+        throw new StartupException(
+            "%s is missing; a backfill has two ends.".formatted(variable(property)),
+            "Set it, in the notation of %s; it is the first position %s the window."
+                .formatted(
+                    properties.produce().watermarkType(), end.equals("from") ? "in" : "behind"));
+      }
+    }
+    if (backfill.lease().toSeconds() < 3) {
+      throw new StartupException(
+          "TWINBOX_PRODUCE_BACKFILL_LEASE is less than 3 s, and is renewed every second.",
+          "Make it longer; 30s is the default.");
     }
   }
 

@@ -92,11 +92,33 @@ public record TwinboxProperties(
       @NotNull Duration retryBase,
       @NotNull Duration retryTimeout,
       String location,
-      boolean check) {
+      boolean check,
+      @Valid @NotNull Backfill backfill) {
 
-    /** Whether a cron expression is set, and this is no check; without one produce runs once. */
+    /**
+     * Whether a cron expression is set, and this is no check and no backfill; without one produce
+     * runs once.
+     */
     public boolean scheduled() {
-      return !check && !schedule.strip().equals("-");
+      return !check && !backfill.asked() && !schedule.strip().equals("-");
+    }
+  }
+
+  /**
+   * A window to be read again.
+   *
+   * @param from its first watermark, in the notation of the watermark's type; empty for no backfill
+   * @param until the first watermark behind it
+   * @param step its parts: a duration, whole days for DATE, a number for INT64; empty for one part
+   * @param name under which it is written down, empty for one made of window and step
+   * @param lease how long the step of a process that died is kept from others, at least 3 s
+   */
+  public record Backfill(
+      String from, String until, String step, String name, @NotNull Duration lease) {
+
+    /** Whether this process is a backfill; also when only one end of its window is given. */
+    public boolean asked() {
+      return (from != null && !from.isBlank()) || (until != null && !until.isBlank());
     }
   }
 

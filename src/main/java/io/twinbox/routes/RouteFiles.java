@@ -41,9 +41,7 @@ record RouteFiles(List<RouteFile> files) {
     String pattern = properties.routesLocation() + "/" + set + "/*.camel.yaml";
     try {
       for (Resource resource : new PathMatchingResourcePatternResolver().getResources(pattern)) {
-        if (set.equals("produce")
-            && !properties.produce().scheduled()
-            && "produce-schedule.camel.yaml".equals(resource.getFilename())) {
+        if (set.equals("produce") && !isWanted(resource.getFilename(), properties.produce())) {
           continue;
         }
         files.add(
@@ -64,6 +62,15 @@ record RouteFiles(List<RouteFile> files) {
           "Check TWINBOX_ROUTES_LOCATION: it holds one folder per route set.");
     }
     return files;
+  }
+
+  /** Routes that start by themselves, and not in every process of produce. */
+  private static boolean isWanted(String file, TwinboxProperties.Produce produce) {
+    return switch (file) {
+      case "produce-schedule.camel.yaml" -> produce.scheduled();
+      case "produce-renew.camel.yaml" -> produce.backfill().asked() && !produce.check();
+      default -> true;
+    };
   }
 
   private static RouteFile handler(TwinboxProperties properties) {

@@ -54,6 +54,9 @@ class CommandsTest {
     run = CommandRun.of("outbox");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
     assertThat(run.err()).contains("subcommand is missing").contains("replay");
+    run = CommandRun.of("backfill", "--from=2026-01-01");
+    assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
+    assertThat(run.err()).contains("--until").contains("--step");
     run = CommandRun.of("outbox", "replay", "--who=mia", "--topic=orders");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
     assertThat(run.err()).contains("--reason");

@@ -59,13 +59,7 @@ class ProduceUnderFireTest {
         LocalBigQuery local = LocalBigQuery.start("local");
         Ledger ledger = Ledger.on(postgres)) {
       bigQuery = local;
-      bigQuery.createTable(
-          "shop",
-          "events",
-          """
-          [{"name": "event_key", "type": "STRING"}, {"name": "payload", "type": "STRING"},
-           {"name": "updated_at", "type": "TIMESTAMP"}]
-          """);
+      createTable();
       add(rows, 0);
       TwinboxProcess.Launch launch = launch(ledger);
       while (killed < KILLS || finished < 1) {
@@ -116,6 +110,94 @@ class ProduceUnderFireTest {
           "produce was killed %d times and let through %d times: %d events, each once%n",
           killed, finished + 1, keys.size());
     }
+  }
+
+  @Test
+  void backfillWhoseProcessesAreKilledAtRandomQueuesExactlyItsWindow() throws Exception {
+    Files.writeString(
+        topic.resolve("query.sql"),
+        """
+        -- All events.
+        SELECT event_key, payload, updated_at AS watermark
+        FROM shop.events
+        WHERE updated_at >= @watermark
+          AND (@until IS NULL OR updated_at < @until)
+        """);
+    int killed = 0;
+    try (LocalPostgres postgres = LocalPostgres.start();
+        LocalBigQuery local = LocalBigQuery.start("local");
+        Ledger ledger = Ledger.on(postgres)) {
+      bigQuery = local;
+      createTable();
+      int window = rows / 4;
+      // Behind the window are as many rows again, and those are not the backfill's.
+      add(window, 0);
+      Set<String> inWindow = new TreeSet<>(keys);
+      Instant until = FIRST.plusMillis(next * 100L);
+      add(window, 0);
+      TwinboxProcess.Launch launch =
+          launch(ledger)
+              .with("TWINBOX_PRODUCE_BACKFILL_LEASE", "3s")
+              .arguments(
+                  "backfill",
+                  "--from=" + FIRST,
+                  "--until=" + until,
+                  "--step=" + window * 100L / 9 + "ms");
+      bigQuery.faults().latency(Duration.ofMillis(80));
+      int kills = Math.max(1, KILLS - 1);
+      while (killed < kills) {
+        try (TwinboxProcess process = launch.start();
+            TwinboxProcess other = launch.start()) {
+          long calls = bigQuery.faults().calls(Call.INSERT_JOB);
+          int more = 1 + random.nextInt(4);
+          await()
+              .atMost(PATIENCE)
+              .pollInterval(Duration.ofMillis(5))
+              .until(
+                  () ->
+                      !process.isAlive()
+                          || bigQuery.faults().calls(Call.INSERT_JOB) >= calls + more);
+          killed += process.isAlive() ? 1 : 0;
+          process.kill9();
+          if (killed == kills) {
+            bigQuery.faults().clear();
+            assertThat(other.exitCode(PATIENCE)).as(other.output()).isZero();
+          } else {
+            other.kill9();
+          }
+        }
+        await().atMost(PATIENCE).until(() -> ledger.backendsOf("fire") == 0);
+      }
+
+      keys.retainAll(inWindow);
+      assertThat(ids(ledger, "SELECT id FROM pubsub_outbox"))
+          .as("seed %d", seed)
+          .isEqualTo(
+              ids(
+                  ledger,
+                  "SELECT outbox_event_id('events', 'fire', key) FROM unnest(CAST(? AS text[])) AS key"));
+      assertThat(ledger.count("SELECT count(*) FROM pubsub_outbox")).isEqualTo(keys.size());
+      assertThat(ledger.count("SELECT count(*) FROM produce_watermark")).isZero();
+      assertThat(ledger.count("SELECT steps - steps_done FROM produce_backfill_status")).isZero();
+      assertThat(ledger.count("SELECT rows_read FROM produce_backfill_status"))
+          .isEqualTo(keys.size());
+      System.out.printf(
+          "a backfill was killed %d times: %d events, each once, in %d runs for %d steps%n",
+          killed,
+          keys.size(),
+          ledger.count("SELECT count(*) FROM produce_run"),
+          ledger.count("SELECT steps FROM produce_backfill_status"));
+    }
+  }
+
+  private void createTable() {
+    bigQuery.createTable(
+        "shop",
+        "events",
+        """
+        [{"name": "event_key", "type": "STRING"}, {"name": "payload", "type": "STRING"},
+         {"name": "updated_at", "type": "TIMESTAMP"}]
+        """);
   }
 
   private TwinboxProcess.Launch launch(Ledger ledger) {

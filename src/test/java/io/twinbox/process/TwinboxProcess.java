@@ -87,6 +87,7 @@ public final class TwinboxProcess implements AutoCloseable {
     private final String name;
     private final List<String> program;
     private final Map<String, String> environment = new LinkedHashMap<>();
+    private final List<String> arguments = new ArrayList<>();
     private Path directory = Path.of("").toAbsolutePath();
     private String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
 
@@ -100,6 +101,12 @@ public final class TwinboxProcess implements AutoCloseable {
       for (int i = 0; i < namesAndValues.length; i += 2) {
         environment.put(namesAndValues[i], namesAndValues[i + 1]);
       }
+      return this;
+    }
+
+    /** What stands behind the program on its command line. */
+    Launch arguments(String... more) {
+      arguments.addAll(List.of(more));
       return this;
     }
 
@@ -125,6 +132,7 @@ public final class TwinboxProcess implements AutoCloseable {
       all.putAll(environment);
       List<String> command = new ArrayList<>(List.of(java, "-Xmx256m"));
       command.addAll(program);
+      command.addAll(arguments);
       try {
         Files.createDirectories(OUTPUT);
         Path output = OUTPUT.resolve("%03d-%s.log".formatted(COUNT.incrementAndGet(), name));

@@ -21,6 +21,8 @@ abstract class ProduceOperationsSpec extends DatabaseSpec {
     Map<String, Object> body = new HashMap<>();
     body.put("estimate", estimate);
     body.put("watermarkBefore", null);
+    body.put("backfill", null);
+    body.put("step", null);
     return db.query("produce/begin-run.sql", Map.of("runId", run), body).get(0);
   }
 

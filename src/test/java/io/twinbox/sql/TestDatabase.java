@@ -113,7 +113,7 @@ final class TestDatabase implements AutoCloseable {
     jdbc.execute(
         "TRUNCATE pubsub_outbox, pubsub_outbox_due, pubsub_outbox_published, transactional_inbox,"
             + " transactional_inbox_failure, transactional_inbox_dead_letter, produce_watermark,"
-            + " produce_reject, produce_changed, produce_run, pubsub_outbox_discarded, twinbox_audit");
+            + " produce_reject, produce_changed, produce_run, produce_backfill, produce_backfill_step, pubsub_outbox_discarded, twinbox_audit");
   }
 
   void set(String property, String value) {

@@ -46,10 +46,16 @@ class InvoicesQueryTest {
   }
 
   private static TableResult since(String watermark) throws Exception {
+    return between(watermark, null);
+  }
+
+  private static TableResult between(String watermark, String until) throws Exception {
     return client.query(
         QueryJobConfiguration.newBuilder(Files.readString(TOPIC.resolve("query.sql")))
             .addNamedParameter(
                 "watermark", QueryParameterValue.of(watermark, StandardSQLTypeName.TIMESTAMP))
+            .addNamedParameter(
+                "until", QueryParameterValue.of(until, StandardSQLTypeName.TIMESTAMP))
             .build());
   }
 
@@ -75,6 +81,18 @@ class InvoicesQueryTest {
     assertThat(rows).isEqualTo(InvoicesSample.DEFAULT_ROWS);
     assertThat(keys).hasSize(InvoicesSample.DEFAULT_ROWS);
     assertThat(sum).isEqualByComparingTo(InvoicesSample.sumOfTotals(InvoicesSample.DEFAULT_ROWS));
+  }
+
+  @Test
+  void theEndOfABackfillsWindowIsExclusiveToTheMicrosecond() throws Exception {
+    long micros =
+        Clients.row(client, "SELECT MAX(updated_at) AS latest FROM billing.invoices")
+            .get("latest")
+            .getTimestampValue();
+    String latest = QueryParameterValue.timestamp(micros).getValue();
+    assertThat(between(latest, latest).getTotalRows()).isZero();
+    assertThat(between(latest, QueryParameterValue.timestamp(micros + 1).getValue()).getTotalRows())
+        .isEqualTo(since(latest).getTotalRows());
   }
 
   @Test
