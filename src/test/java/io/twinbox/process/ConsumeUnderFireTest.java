@@ -47,7 +47,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class ConsumeUnderFireTest {
 
   /** How long messages come in. */
-  private static final Duration FIRE = Duration.ofSeconds(Integer.getInteger("twinbox.fire", 15));
+  private static final Duration FIRE = Duration.ofSeconds(Integer.getInteger("twinbox.fire", 12));
 
   private static final long SEED = Long.getLong("twinbox.seed", System.nanoTime() % 1_000_000);
   private static final Duration PATIENCE = Duration.ofSeconds(240);
