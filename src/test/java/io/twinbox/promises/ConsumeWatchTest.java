@@ -160,6 +160,9 @@ class ConsumeWatchTest extends PromiseTest {
     awaitWatched();
     assertThat(said("ERROR")).hasSize(1).first().asString().contains("orders-ledger");
 
+    // Nor by the client, with a stack trace.
+    assertThat(output.toString().lines().filter(line -> line.contains(" ERROR "))).hasSize(1);
+
     pubSub.createSubscription(flawlessOfExistingTopic());
     publish("event", java.util.Map.of("outbox_id", "late"));
     eventually().until(() -> effects().equals(List.of("event")));
