@@ -58,3 +58,28 @@ CREATE TABLE transactional_inbox_dead_letter (
 
 COMMENT ON TABLE transactional_inbox_dead_letter IS
   'Messages that could not take effect, stored whole, then acknowledged. They hold no inbox key: a replay runs them through the inbox like any other.';
+
+-- Whether no twin of a message has taken effect. Waits for a twin that is at it, and keeps the key until the end of the
+-- transaction: who decides to give a message up must know how its twin ended, and no other may begin meanwhile. Only an
+-- insert waits for a key that is not committed yet; the row is gone again before anybody can see it.
+CREATE FUNCTION inbox_key_is_free(its_consumer text, its_key text)
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+AS $$
+BEGIN
+  INSERT INTO transactional_inbox (consumer, idempotency_key)
+  VALUES (its_consumer, its_key)
+  ON CONFLICT ON CONSTRAINT transactional_inbox_pkey DO NOTHING;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  DELETE FROM transactional_inbox
+  WHERE consumer = its_consumer
+    AND idempotency_key = its_key;
+  RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION inbox_key_is_free(text, text) IS
+  'Whether no message with this key has taken effect; waits for one that is being processed and holds the key until the transaction ends.';

@@ -21,6 +21,7 @@ public class DurabilityCheck implements StartupCheck {
   private static final Logger log = LoggerFactory.getLogger("io.twinbox.consume");
 
   private final JdbcTemplate jdbc;
+  private volatile boolean serverChanged;
   private final String url;
   private final String durability = SqlFiles.read("sql/consume/read-durability.sql");
   private final String rememberServer = SqlFiles.read("sql/consume/remember-server.sql");
@@ -66,6 +67,7 @@ public class DurabilityCheck implements StartupCheck {
   public void watchServer() {
     Map<String, Object> server = jdbc.queryForMap(rememberServer);
     if (Boolean.TRUE.equals(server.get("changed"))) {
+      serverChanged = true;
       log.error(
           "The database is not the one of last time: system identifier {} timeline {}, before {} timeline {}. A failover to an asynchronous standby or a restore may have lost commits whose messages were acknowledged. Compare, and republish what is missing: docs/runbook.md, \"The database is another one\".",
           server.get("system_identifier"),
@@ -73,5 +75,10 @@ public class DurabilityCheck implements StartupCheck {
           server.get("before_identifier"),
           server.get("before_timeline"));
     }
+  }
+
+  /** Whether this process has seen the database become another server or history. */
+  public boolean serverChanged() {
+    return serverChanged;
   }
 }

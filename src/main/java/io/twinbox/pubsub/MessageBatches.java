@@ -4,6 +4,7 @@ import com.google.cloud.pubsub.v1.AckReplyConsumer;
 import com.google.cloud.pubsub.v1.MessageReceiver;
 import com.google.pubsub.v1.PubsubMessage;
 import io.twinbox.config.Causes;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -28,14 +29,15 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
 
   private static final Logger log = LoggerFactory.getLogger("io.twinbox.consume");
 
-  /** How soon an idle worker sees that it is no longer needed. */
-  private static final int LOOK_UP_MILLIS = 500;
+  /** Stands behind the last message and tells one worker after the other that it may go. */
+  private static final Received END = new Received(null, null);
 
   private final MessageReceiver routes;
   private final TransactionOperations transaction;
   private final int size;
   private final Comparator<Received> byKey;
   private final BlockingQueue<Received> waiting = new LinkedBlockingQueue<>();
+  private final List<Thread> workers = new ArrayList<>();
   private volatile boolean closed;
 
   /**
@@ -59,6 +61,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
     for (int i = 0; i < threads; i++) {
       Thread worker = new Thread(this::work, "consume-batch-" + i);
       worker.setDaemon(true);
+      workers.add(worker);
       worker.start();
     }
   }
@@ -102,19 +105,20 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   }
 
   private void work() {
-    while (!closed) {
-      try {
-        Received first = waiting.poll(LOOK_UP_MILLIS, TimeUnit.MILLISECONDS);
-        if (first != null) {
-          List<Received> batch = new ArrayList<>(size);
-          batch.add(first);
-          waiting.drainTo(batch, size - 1);
-          batch.sort(byKey);
-          applyAll(batch);
+    try {
+      for (Received first = waiting.take(); first != END; first = waiting.take()) {
+        List<Received> batch = new ArrayList<>(size);
+        batch.add(first);
+        waiting.drainTo(batch, size - 1);
+        if (batch.remove(END)) {
+          waiting.add(END);
         }
-      } catch (InterruptedException e) {
-        return;
+        batch.sort(byKey);
+        applyAll(batch);
       }
+      waiting.add(END);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
     }
   }
 
@@ -125,9 +129,10 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
    */
   private void applyAll(List<Received> batch) {
     int next = 0;
-    while (next < batch.size()) {
+    while (next < batch.size() && !closed) {
       next += apply(batch.subList(next, batch.size()));
     }
+    batch.subList(next, batch.size()).forEach(received -> received.reply.nack());
   }
 
   /** Applies a batch, or its beginning, and answers it; returns how many messages are answered. */
@@ -140,7 +145,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
               Decision decision = new Decision();
               decisions.add(decision);
               routes.receiveMessage(received.message, decision);
-              if (!decision.acknowledged) {
+              if (!decision.acknowledged || closed) {
                 return;
               }
             }
@@ -172,16 +177,32 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
     }
   }
 
-  /** Lets running batches end; what waits goes back at once. */
+  /** Ends running batches after the message that each is at; what waits goes back at once. */
   @Override
   public void close() {
     closed = true;
     giveBack();
+    waiting.add(END);
+  }
+
+  /** Waits until the running batches have ended, at most so long. */
+  void awaitEnd(Duration patience) {
+    long end = System.nanoTime() + patience.toNanos();
+    try {
+      for (Thread worker : workers) {
+        worker.join(Math.max(1, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime())));
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   private void giveBack() {
     List<Received> left = new ArrayList<>();
     waiting.drainTo(left);
+    if (left.remove(END)) {
+      waiting.add(END);
+    }
     left.forEach(received -> received.reply.nack());
   }
 }

@@ -30,6 +30,12 @@ public class SubscriptionWatch {
    */
   private static final int ATTEMPTS_FOR_ZERO = 5;
 
+  /** What Pub/Sub names as the topic of a subscription whose topic is gone. */
+  private static final String DELETED_TOPIC = "_deleted_topic_";
+
+  /** An outage that a consumer should be able to outlast: from an evening to the next day. */
+  private static final Duration OUTAGE = Duration.ofDays(1);
+
   private final PubSubConnection connection;
   private final TwinboxProperties properties;
   private final String subscription;
@@ -63,7 +69,7 @@ public class SubscriptionWatch {
         MoreExecutors.directExecutor());
   }
 
-  private void lost(String why) {
+  private synchronized void lost(String why) {
     if (trouble == null) {
       log.error(
           "Nothing is received from {}: {}. It is tried again at least every half minute. Check that the subscription exists and that this pod may read it.",
@@ -74,6 +80,12 @@ public class SubscriptionWatch {
   }
 
   void received() {
+    if (trouble != null) {
+      found();
+    }
+  }
+
+  private synchronized void found() {
     if (trouble != null) {
       log.info("{} is received again.", subscription);
       trouble = null;
@@ -110,6 +122,10 @@ public class SubscriptionWatch {
   /** What is wrong with a subscription's settings, each with what to do. */
   List<String> faults(Subscription seen) {
     List<String> faults = new ArrayList<>();
+    if (seen.getTopic().equals(DELETED_TOPIC)) {
+      faults.add(
+          "its topic was deleted, so nothing comes any more, also when the topic is created again. Create the subscription anew on the new topic, and publish again what was missed.");
+    }
     if (!seen.hasRetryPolicy()) {
       faults.add(
           "it has no retry policy, so a failing message comes back at once, again and again. Set a minimum and a maximum backoff (10 s and 600 s).");
@@ -120,11 +136,16 @@ public class SubscriptionWatch {
     } else {
       int configured = seen.getDeadLetterPolicy().getMaxDeliveryAttempts();
       int attempts = configured == 0 ? ATTEMPTS_FOR_ZERO : configured;
-      int ours = properties.consume().maxAttempts();
-      if (attempts <= ours) {
+      int failures = properties.consume().maxAttempts();
+      int deliveries = properties.consume().maxDeliveries();
+      if (attempts <= failures) {
         faults.add(
             "Pub/Sub gives a message up after %d deliveries, before the inbox does after %d failures (twinbox.consume.max-attempts): it would leave without its reason. Raise maxDeliveryAttempts, to 100 at best."
-                .formatted(attempts, ours));
+                .formatted(attempts, failures));
+      } else if (attempts <= deliveries) {
+        faults.add(
+            "Pub/Sub gives a message up after %d deliveries, before the inbox does after %d (twinbox.consume.max-deliveries): one that kills its consumer would leave without its reason. Raise maxDeliveryAttempts, to 100 at best, or lower TWINBOX_CONSUME_MAX_DELIVERIES."
+                .formatted(attempts, deliveries));
       }
       String deadLetterTopic = seen.getDeadLetterPolicy().getDeadLetterTopic();
       if (!hasSubscription(deadLetterTopic)) {
@@ -147,6 +168,21 @@ public class SubscriptionWatch {
       faults.add(
           "it keeps messages for %d days, longer than the outbox keeps payloads (%d days, twinbox.maintain.payload-retention): what it lost late could not be republished. Raise the payload retention."
               .formatted(retention.toDays(), properties.maintain().payloadRetention().toDays()));
+    } else if (!retention.isZero() && retention.compareTo(OUTAGE) < 0) {
+      faults.add(
+          "it keeps messages for %d minutes only, so a consumer that is down longer loses them. Raise messageRetentionDuration, to 7 days at best."
+              .formatted(retention.toMinutes()));
+    }
+    Duration deadline = Duration.ofSeconds(seen.getAckDeadlineSeconds());
+    if (deadline.compareTo(properties.consume().lockTimeout()) < 0) {
+      faults.add(
+          "its ackDeadlineSeconds %d is shorter than a duplicate may wait for its twin (%d s, twinbox.consume.lock-timeout), so it comes a third time meanwhile. Raise it, to 60 at best."
+              .formatted(deadline.toSeconds(), properties.consume().lockTimeout().toSeconds()));
+    }
+    if (seen.getEnableMessageOrdering() && properties.consume().batchSize() > 1) {
+      faults.add(
+          "it has message ordering, which a batch does not keep (twinbox.consume.batch-size=%d): messages of one ordering key may take effect in another order. Set TWINBOX_CONSUME_BATCH_SIZE=1 where handlers depend on the order."
+              .formatted(properties.consume().batchSize()));
     }
     return faults;
   }

@@ -9,9 +9,15 @@ import com.google.cloud.pubsub.v1.SubscriberShutdownSettings;
 import com.google.common.util.concurrent.MoreExecutors;
 import io.twinbox.config.TwinboxProperties.Consume;
 import java.io.IOException;
+import java.time.Duration;
+import java.util.HashMap;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
+import org.apache.camel.Consumer;
 import org.apache.camel.Endpoint;
+import org.apache.camel.Processor;
 import org.apache.camel.Producer;
+import org.apache.camel.StatefulService;
 import org.apache.camel.component.google.pubsub.GooglePubsubComponent;
 import org.apache.camel.component.google.pubsub.GooglePubsubEndpoint;
 import org.apache.camel.spi.annotations.Component;
@@ -24,6 +30,9 @@ import org.springframework.transaction.support.TransactionOperations;
  */
 @Component("google-pubsub")
 class TwinboxPubSubComponent extends GooglePubsubComponent {
+
+  /** Pub/Sub's shortest, and what the client begins with. */
+  private static final Duration LEASE = Duration.ofSeconds(10);
 
   private final PubSubConnection connection;
   private final Consume settings;
@@ -52,18 +61,7 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
       throw new IllegalArgumentException(
           "google-pubsub needs projectId and destinationName; got '%s'.".formatted(remaining));
     }
-    GooglePubsubEndpoint endpoint =
-        new GooglePubsubEndpoint(uri, this) {
-          @Override
-          public Producer createProducer() throws IOException {
-            return new BatchProducer(this, connection.topics(), connection.publishTimeout());
-          }
-        };
-    endpoint.setProjectId(parts[0]);
-    endpoint.setDestinationName(parts[1]);
-    endpoint.setAuthenticate(isAuthenticate());
-    endpoint.setHeaderFilterStrategy(getHeaderFilterStrategy());
-    setProperties(endpoint, parameters);
+    TwinboxEndpoint endpoint = endpoint(uri, parts, parameters);
     if (endpoint.isSynchronousPull()) {
       throw new IllegalArgumentException(
           "google-pubsub with synchronousPull stops for good when the subscription is missing once; leave the option out.");
@@ -71,15 +69,30 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
     return endpoint;
   }
 
+  private TwinboxEndpoint endpoint(String uri, String[] parts, Map<String, Object> parameters)
+      throws Exception {
+    TwinboxEndpoint endpoint = new TwinboxEndpoint(uri, parts, parameters);
+    endpoint.setProjectId(parts[0]);
+    endpoint.setDestinationName(parts[1]);
+    endpoint.setAuthenticate(isAuthenticate());
+    endpoint.setHeaderFilterStrategy(getHeaderFilterStrategy());
+    setProperties(endpoint, parameters);
+    return endpoint;
+  }
+
   @Override
   public Subscriber getSubscriber(
       String subscriptionName, MessageReceiver receiver, GooglePubsubEndpoint endpoint)
       throws IOException {
+    BooleanSupplier wanted = ((TwinboxEndpoint) endpoint)::reads;
     // Camel asks for a new subscriber at once when one has failed, however often that is.
-    backoff.beforeNext();
+    if (!backoff.beforeNext(wanted)) {
+      throw new IOException("The route was stopped before its subscriber was made.");
+    }
     MessageBatches batches = settings.batchSize() > 1 ? batches(receiver) : null;
     Subscriber.Builder builder =
-        Subscriber.newBuilder(subscriptionName, watched(batches == null ? receiver : batches))
+        Subscriber.newBuilder(
+                subscriptionName, watched(batches == null ? receiver : batches, wanted))
             .setParallelPullCount(1)
             .setExecutorProvider(
                 InstantiatingExecutorProvider.newBuilder()
@@ -92,9 +105,11 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
                     .setMaxOutstandingRequestBytes(100_000_000L)
                     .build())
             .setMaxAckExtensionPeriodDuration(settings.maxLease())
+            // Extended again and again up to that. Each time by little, because what a crashed pod
+            // had, and what was on its way to one that stopped, comes back after the last lease.
+            .setMaxDurationPerAckExtensionDuration(LEASE)
             // What has not begun goes back at once instead of waiting out its lease here. What has
-            // begun goes back too:
-            // the inbox makes its twin wait for it.
+            // begun ends here, but goes back too: the inbox makes its twin wait for it.
             .setSubscriberShutdownSettings(
                 SubscriberShutdownSettings.newBuilder()
                     .setMode(SubscriberShutdownSettings.ShutdownMode.NACK_IMMEDIATELY)
@@ -110,6 +125,7 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
     if (batches != null) {
       subscriber.addListener(closing(batches), MoreExecutors.directExecutor());
     }
+    subscriber.addListener(ending(subscriber, wanted), MoreExecutors.directExecutor());
     return subscriber;
   }
 
@@ -122,11 +138,13 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
         settings.keyAttribute());
   }
 
-  private static ApiService.Listener closing(MessageBatches batches) {
+  private ApiService.Listener closing(MessageBatches batches) {
     return new ApiService.Listener() {
       @Override
       public void stopping(ApiService.State from) {
         batches.close();
+        // Camel waits for messages that are in a route; between two of them a batch is in none.
+        batches.awaitEnd(settings.shutdownTimeout());
       }
 
       @Override
@@ -136,10 +154,74 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
     };
   }
 
-  private MessageReceiver watched(MessageReceiver receiver) {
+  private ApiService.Listener ending(Subscriber subscriber, BooleanSupplier wanted) {
+    return new ApiService.Listener() {
+      @Override
+      public void running() {
+        // A stop that came while this one was made knows nothing of it.
+        if (!wanted.getAsBoolean()) {
+          subscriber.stopAsync();
+        }
+      }
+
+      @Override
+      public void failed(ApiService.State from, Throwable failure) {
+        backoff.failed();
+      }
+    };
+  }
+
+  /**
+   * The client's threads still bring what it had queued when it was told to stop, and has given
+   * back.
+   */
+  private MessageReceiver watched(MessageReceiver receiver, BooleanSupplier wanted) {
     return (message, reply) -> {
+      if (!wanted.getAsBoolean()) {
+        reply.nack();
+        return;
+      }
       watch.received();
       receiver.receiveMessage(message, reply);
     };
+  }
+
+  /**
+   * Camel makes a new consumer each time a route is started, and asks for subscribers in the name
+   * of the endpoint only. So each consumer gets an endpoint of its own, and a subscriber can tell
+   * whether it is still wanted.
+   */
+  private final class TwinboxEndpoint extends GooglePubsubEndpoint {
+
+    private final String[] parts;
+    private final Map<String, Object> parameters;
+    private StatefulService consumer;
+
+    TwinboxEndpoint(String uri, String[] parts, Map<String, Object> parameters) {
+      super(uri, TwinboxPubSubComponent.this);
+      this.parts = parts;
+      this.parameters = new HashMap<>(parameters);
+    }
+
+    @Override
+    public Producer createProducer() throws IOException {
+      return new BatchProducer(this, connection.topics(), connection.publishTimeout());
+    }
+
+    @Override
+    public Consumer createConsumer(Processor processor) throws Exception {
+      return endpoint(getEndpointUri(), parts, new HashMap<>(parameters)).ownConsumer(processor);
+    }
+
+    private Consumer ownConsumer(Processor processor) throws Exception {
+      Consumer created = super.createConsumer(processor);
+      consumer = (StatefulService) created;
+      return created;
+    }
+
+    /** Whether the route takes messages: the condition under which Camel asks for a subscriber. */
+    boolean reads() {
+      return consumer.isRunAllowed() && !consumer.isSuspending() && !consumer.isSuspended();
+    }
   }
 }

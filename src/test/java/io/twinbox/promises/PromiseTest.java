@@ -179,6 +179,11 @@ public abstract class PromiseTest {
     return context;
   }
 
+  /** The instances that run, in the order of their start. */
+  protected List<ConfigurableApplicationContext> running() {
+    return running;
+  }
+
   protected void stop(ConfigurableApplicationContext context) {
     context.close();
     running.remove(context);

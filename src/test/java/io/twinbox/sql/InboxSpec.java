@@ -229,6 +229,99 @@ abstract class InboxSpec extends DatabaseSpec {
   }
 
   @Test
+  void messageWhoseTwinIsBeingProcessedIsNotBuriedUntilThatEnds() throws Exception {
+    assertThat(buriedBesideATwin(false)).as("the twin commits").isZero();
+    assertThat(db.count("transactional_inbox_dead_letter")).isZero();
+    db.jdbc.update("DELETE FROM transactional_inbox");
+
+    assertThat(buriedBesideATwin(true)).as("the twin rolls back").isEqualTo(1);
+    assertThat(db.count("transactional_inbox_dead_letter")).isEqualTo(1);
+    assertThat(db.count("transactional_inbox")).as("it holds no key").isZero();
+    assertThat(db.takeInboxKey("k")).as("a replay can take the key").isTrue();
+  }
+
+  private int buriedBesideATwin(boolean rollback) throws Exception {
+    CountDownLatch finish = new CountDownLatch(1);
+    CountDownLatch taken = new CountDownLatch(1);
+    Future<?> twin =
+        db.async(
+            () ->
+                db.transaction.execute(
+                    status -> {
+                      assertThat(db.takeInboxKey("k")).isTrue();
+                      taken.countDown();
+                      await(finish);
+                      if (rollback) {
+                        status.setRollbackOnly();
+                      }
+                      return null;
+                    }));
+    await(taken);
+    Future<Integer> buried = db.async(() -> bury("k", "1", new byte[0], "{}", 10));
+    db.awaitBlockedSession();
+    finish.countDown();
+    twin.get();
+    return buried.get();
+  }
+
+  @Test
+  void messageWhoseTwinTakesTooLongIsNeitherBuriedNorForgotten() throws Exception {
+    fail("k", "x");
+    CountDownLatch finish = new CountDownLatch(1);
+    CountDownLatch taken = new CountDownLatch(1);
+    Future<?> twin =
+        db.async(
+            () ->
+                db.transaction.execute(
+                    status -> {
+                      assertThat(db.takeInboxKey("k")).isTrue();
+                      taken.countDown();
+                      await(finish);
+                      status.setRollbackOnly();
+                      return null;
+                    }));
+    await(taken);
+
+    assertThatThrownBy(
+            () ->
+                db.transaction.execute(
+                    status -> {
+                      db.jdbc.execute("SET LOCAL lock_timeout = '50ms'");
+                      return bury("k", "1", new byte[0], "{}", 10);
+                    }))
+        .rootCause()
+        .hasMessageContaining("lock timeout");
+    finish.countDown();
+    twin.get();
+    assertThat(db.count("transactional_inbox_dead_letter")).isZero();
+    assertThat(db.count("transactional_inbox_failure")).isEqualTo(1);
+  }
+
+  @Test
+  void whoGivesAMessageUpKeepsItsTwinsFromBeginning() throws Exception {
+    CountDownLatch finish = new CountDownLatch(1);
+    CountDownLatch buried = new CountDownLatch(1);
+    Future<?> giver =
+        db.async(
+            () ->
+                db.transaction.execute(
+                    status -> {
+                      assertThat(bury("k", "1", new byte[0], "{}", 10)).isEqualTo(1);
+                      buried.countDown();
+                      await(finish);
+                      return null;
+                    }));
+    await(buried);
+    Future<Boolean> twin = db.async(() -> db.takeInboxKey("k"));
+    db.awaitBlockedSession();
+    assertThat(twin.isDone()).isFalse();
+    finish.countDown();
+    giver.get();
+
+    assertThat(twin.get()).isTrue();
+  }
+
+  @Test
   void sameKeyOfAnotherConsumerIsAnotherMessage() {
     db.takeInboxKey("k");
     db.set("twinbox.consumer", "other");
