@@ -48,7 +48,7 @@ public record TwinboxProperties(
       @Min(1) long batchBytes,
       @Min(1) @Max(16) int publishers,
       @NotNull Duration pollInterval,
-      @Min(2) int idleFactor,
+      @NotNull Duration idleInterval,
       @NotNull Duration lease,
       @NotNull Duration publishTimeout,
       @Min(1) int maxAttempts,

@@ -5,14 +5,18 @@ import com.google.cloud.pubsub.v1.MessageReceiver;
 import com.google.cloud.pubsub.v1.Publisher;
 import com.google.cloud.pubsub.v1.Subscriber;
 import com.google.protobuf.ByteString;
+import com.google.protobuf.Timestamp;
 import com.google.pubsub.v1.PubsubMessage;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
@@ -39,11 +43,25 @@ final class Latency {
     }
   }
 
-  record Result(Sample outbox, Sample direct) {}
+  /**
+   * @param insert how long the insert took, its commit included
+   * @param untilPublished from before the insert until Pub/Sub says that it had the message; to the
+   *     millisecond
+   */
+  record Result(Sample outbox, Sample direct, Sample insert, Sample untilPublished) {}
 
-  private final Map<String, Long> sent = new ConcurrentHashMap<>();
+  /** When a message was sent, on the monotonic clock and on the wall's. */
+  private record Sent(long nanos, Instant time) {
+    double millis(long later) {
+      return (later - nanos) / 1e6;
+    }
+  }
+
+  private final Map<String, Sent> sent = new ConcurrentHashMap<>();
   private final ConcurrentLinkedQueue<Double> outbox = new ConcurrentLinkedQueue<>();
   private final ConcurrentLinkedQueue<Double> direct = new ConcurrentLinkedQueue<>();
+  private final ConcurrentLinkedQueue<Double> inserts = new ConcurrentLinkedQueue<>();
+  private final ConcurrentLinkedQueue<Double> untilPublished = new ConcurrentLinkedQueue<>();
 
   /**
    * @param insert SQL with two parameters, topic and payload
@@ -57,7 +75,9 @@ final class Latency {
       int perSecond,
       int seconds)
       throws Exception {
-    String subscription = pubSub.subscribe(topic, topic + "-latency");
+    // A name that was never used: Google's emulator goes on giving messages of a subscription that
+    // was deleted and made again to whoever read it before.
+    String subscription = pubSub.subscribe(topic, topic + "-latency-" + UUID.randomUUID());
     Subscriber subscriber =
         Subscriber.newBuilder(
                 subscription,
@@ -80,10 +100,9 @@ final class Latency {
         PreparedStatement put = connection.prepareStatement(insert)) {
       // Three seconds that are not counted: connections open, code gets warm.
       run(timers, put, publisher, topic, perSecond, 3);
-      outbox.clear();
-      direct.clear();
+      List.of(outbox, direct, inserts, untilPublished).forEach(ConcurrentLinkedQueue::clear);
       run(timers, put, publisher, topic, perSecond, seconds);
-      return new Result(sample(outbox), sample(direct));
+      return new Result(sample(outbox), sample(direct), sample(inserts), sample(untilPublished));
     } finally {
       timers.shutdownNow();
       publisher.shutdown();
@@ -128,7 +147,10 @@ final class Latency {
       TimeUnit.MILLISECONDS.sleep(20);
     }
     if (!sent.isEmpty()) {
-      System.out.printf("  %d messages were not delivered in time%n", sent.size());
+      System.out.printf(
+          "  not delivered in time: %d of the outbox, %d published directly%n",
+          sent.keySet().stream().filter(Latency::ofOutbox).count(),
+          sent.keySet().stream().filter(name -> !ofOutbox(name)).count());
       sent.clear();
     }
   }
@@ -141,15 +163,21 @@ final class Latency {
     String name = kind + ++number;
     byte[] text = (BEGIN + name + ";").getBytes();
     System.arraycopy(text, 0, payload, 0, text.length);
-    sent.put(name, System.nanoTime());
+    sent.put(name, new Sent(System.nanoTime(), Instant.now()));
     return payload;
+  }
+
+  private static boolean ofOutbox(String name) {
+    return name.startsWith("o");
   }
 
   private void insert(PreparedStatement put, String topic) {
     try {
+      long start = System.nanoTime();
       put.setString(1, topic);
       put.setBytes(2, payload("o"));
       put.executeUpdate();
+      inserts.add((System.nanoTime() - start) / 1e6);
     } catch (SQLException e) {
       throw new IllegalStateException(e);
     }
@@ -162,9 +190,14 @@ final class Latency {
       return;
     }
     String name = text.substring(BEGIN.length(), text.indexOf(';'));
-    Long start = sent.remove(name);
+    Sent start = sent.remove(name);
     if (start != null) {
-      (name.startsWith("o") ? outbox : direct).add((now - start) / 1e6);
+      (ofOutbox(name) ? outbox : direct).add(start.millis(now));
+      if (ofOutbox(name)) {
+        Timestamp published = message.getPublishTime();
+        Instant had = Instant.ofEpochSecond(published.getSeconds(), published.getNanos());
+        untilPublished.add(Duration.between(start.time, had).toNanos() / 1e6);
+      }
     }
   }
 

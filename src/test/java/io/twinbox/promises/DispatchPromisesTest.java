@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
+import org.apache.camel.CamelContext;
 import org.junit.jupiter.api.Test;
 import org.springframework.jdbc.core.StatementCallback;
 
@@ -302,6 +303,30 @@ class DispatchPromisesTest extends PromiseTest {
     jdbc.execute("UPDATE pubsub_outbox_due SET next_retry_at = now()");
 
     eventually().until(() -> state(second).equals("published"));
+  }
+
+  /** As an operator does it over JMX. */
+  @Test
+  void routesThatAreStoppedAndStartedAgainPollOnAndLeaveNoThreadsBehind() throws Exception {
+    createTopicAndSubscription();
+    CamelContext camel = start("dispatch").getBean(CamelContext.class);
+    for (int i = 0; i < 50; i++) {
+      for (String route : List.of("dispatch", "dispatch-ordered")) {
+        camel.getRouteController().stopRoute(route);
+        camel.getRouteController().startRoute(route);
+      }
+    }
+    UUID id = put("event");
+    UUID ordered = put("event", "{}", "key");
+
+    eventually().until(() -> state(id).equals("published") && state(ordered).equals("published"));
+    eventually()
+        .untilAsserted(
+            () ->
+                assertThat(
+                        Thread.getAllStackTraces().keySet().stream()
+                            .filter(thread -> thread.getName().contains("scheduler://dispatch")))
+                    .hasSize(2));
   }
 
   private String state(UUID id) {

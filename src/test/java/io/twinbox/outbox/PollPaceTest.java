@@ -1,0 +1,93 @@
+package io.twinbox.outbox;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.twinbox.config.TwinboxProperties.Dispatch;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** When dispatch polls next, by what its claims found. */
+class PollPaceTest {
+
+  private static final Duration INTERVAL = Duration.ofMillis(20);
+  private static final Duration IDLE = Duration.ofMillis(200);
+
+  /** Leaves nothing out of a pause. */
+  private final PollPace pace = new PollPace(settings(), () -> 0);
+
+  private static Dispatch settings() {
+    Duration any = Duration.ofSeconds(1);
+    return new Dispatch(500, 1_000, 2, INTERVAL, IDLE, any, any, 10, 5, any, any, true, any);
+  }
+
+  private static List<Map<String, Object>> rows(int count) {
+    return Collections.nCopies(count, Map.of("payload", new byte[1]));
+  }
+
+  @Test
+  void fullClaimIsFollowedByAnotherAtOnce() {
+    pace.found(rows(500), 500, null);
+    assertThat(pace.next()).isZero();
+  }
+
+  @Test
+  void claimThatItsBytesEndedIsFull() {
+    pace.found(List.of(Map.of("payload", new byte[999])), 500, null);
+    assertThat(pace.next()).isEqualTo(INTERVAL);
+    pace.found(List.of(Map.of("payload", new byte[1_000])), 500, null);
+    assertThat(pace.next()).isZero();
+  }
+
+  @Test
+  void claimThatFoundSomeRowsIsFollowedByAnotherSoon() {
+    pace.found(rows(499), 500, null);
+    assertThat(pace.next()).isEqualTo(INTERVAL);
+  }
+
+  @Test
+  void pausesGrowWhileNothingIsFoundAndEndWithTheFirstRow() {
+    List<Long> pauses = new ArrayList<>();
+    pace.found(rows(500), 500, null);
+    pace.next();
+    for (int poll = 0; poll < 8; poll++) {
+      pace.found(rows(0), 500, null);
+      pauses.add(pace.next().toMillis());
+    }
+    assertThat(pauses).containsExactly(20L, 30L, 45L, 67L, 101L, 151L, 200L, 200L);
+    pace.found(rows(1), 500, null);
+    assertThat(pace.next()).isEqualTo(INTERVAL);
+  }
+
+  @Test
+  void pollThatFailedCountsAsOneThatFoundNothing() {
+    pace.found(rows(500), 500, null);
+    pace.next();
+    assertThat(pace.next()).isEqualTo(INTERVAL);
+    assertThat(pace.next()).isGreaterThan(INTERVAL);
+  }
+
+  @Test
+  void upToAQuarterOfAPauseIsLeftOutAtRandom() {
+    PollPace shortest = new PollPace(settings(), () -> 1);
+    shortest.found(rows(1), 500, null);
+    assertThat(shortest.next()).isEqualTo(INTERVAL.multipliedBy(3).dividedBy(4));
+    for (int poll = 0; poll < 20; poll++) {
+      shortest.next();
+    }
+    assertThat(shortest.next()).isEqualTo(IDLE.multipliedBy(3).dividedBy(4));
+  }
+
+  @Test
+  void keysThatAreLeftAreLookedAtSoonAlsoWhenThoseBeforeThemAreBlocked() {
+    pace.found(rows(3), 500, "key-600");
+    assertThat(pace.next()).isZero();
+    pace.found(rows(0), 500, "key-1200");
+    assertThat(pace.next()).isEqualTo(INTERVAL);
+    pace.found(rows(0), 500, "");
+    assertThat(pace.next()).isGreaterThan(INTERVAL);
+  }
+}
