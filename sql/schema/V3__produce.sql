@@ -55,6 +55,10 @@ CREATE TABLE produce_reject (
   CONSTRAINT produce_reject_pkey PRIMARY KEY (id)
 );
 
+-- Reconciliation asks for events by their keys. Part of a key, as an index entry must not be large.
+CREATE INDEX produce_reject_by_key
+  ON produce_reject (topic_name, source, left(event_key, 200));
+
 COMMENT ON TABLE produce_reject IS
   'Rows of a query that the outbox refused, with the reason and all their bytes. The other rows of the run went on.';
 

@@ -6,6 +6,8 @@ import com.google.cloud.bigquery.BigQuery;
 import com.google.cloud.bigquery.BigQueryOptions;
 import com.zaxxer.hikari.HikariDataSource;
 import io.twinbox.config.TwinboxProperties;
+import java.nio.file.Files;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
@@ -46,8 +48,17 @@ class BigQueryConfiguration {
       BigQuery bigQuery,
       TwinboxProperties properties,
       @Value("${topic.name}") String topic,
-      ProduceFigures figures) {
-    return new Extraction(bigQuery, properties, topic, figures);
+      ProduceFigures figures,
+      ObjectProvider<QueryReload> reload) {
+    QueryReload checked = reload.getIfAvailable();
+    return new Extraction(
+        bigQuery,
+        properties,
+        topic,
+        figures,
+        checked != null
+            ? checked::text
+            : () -> Files.readString(properties.topicDir().resolve("query.sql")));
   }
 
   @Bean

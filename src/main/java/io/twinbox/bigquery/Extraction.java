@@ -14,7 +14,6 @@ import io.twinbox.config.Causes;
 import io.twinbox.config.TwinboxProperties;
 import io.twinbox.config.TwinboxProperties.Produce;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -43,9 +42,20 @@ public class Extraction {
   private final Path queryFile;
   private final Retries retries;
   private final ProduceFigures figures;
+  private final Query query;
+
+  /** Where the query's text comes from: its file, or what an edit of it left in force. */
+  interface Query {
+    String text() throws IOException;
+  }
 
   Extraction(
-      BigQuery bigQuery, TwinboxProperties properties, String topic, ProduceFigures figures) {
+      BigQuery bigQuery,
+      TwinboxProperties properties,
+      String topic,
+      ProduceFigures figures,
+      Query query) {
+    this.query = query;
     this.figures = figures;
     this.bigQuery = bigQuery;
     this.properties = properties;
@@ -70,7 +80,7 @@ public class Extraction {
       requireWindow();
       return planStep(runId, window.name(), 1, window.texts().get(0), window.texts().get(1));
     }
-    String sql = Files.readString(queryFile);
+    String sql = query.text();
     StandardSQLTypeName type = StandardSQLTypeName.valueOf(settings.watermarkType());
     Watermark position = null;
     long epoch = 0;
@@ -96,7 +106,7 @@ public class Extraction {
     StandardSQLTypeName type = StandardSQLTypeName.valueOf(properties.produce().watermarkType());
     return new ExtractionRun(
         runId,
-        Files.readString(queryFile),
+        query.text(),
         type,
         null,
         Watermark.parse(type, from),
@@ -111,7 +121,7 @@ public class Extraction {
    * @throws IllegalArgumentException naming what it lacks
    */
   void requireWindow() throws IOException {
-    Set<String> names = QueryParameters.of(Files.readString(queryFile));
+    Set<String> names = QueryParameters.of(query.text());
     List<String> missing =
         Stream.of(WATERMARK, UNTIL)
             .filter(name -> !names.contains(name))

@@ -38,6 +38,13 @@ final class Retries {
   private static final int NOT_FOUND = 404;
   private static final Logger log = LoggerFactory.getLogger("io.twinbox.produce");
 
+  /** BigQuery's trouble did not pass in time. */
+  static final class NoAnswer extends IllegalStateException {
+    NoAnswer(String message) {
+      super(message);
+    }
+  }
+
   private final Duration base;
   private final Duration timeout;
 
@@ -68,7 +75,7 @@ final class Retries {
         }
         Duration pause = pause(failures);
         if (Duration.ofNanos(System.nanoTime() - start).plus(pause).compareTo(timeout) > 0) {
-          throw new IllegalStateException(
+          throw new NoAnswer(
               "BigQuery did not answer for %s, %d tries in %d s (twinbox.produce.retry-timeout): %s"
                   .formatted(
                       what,

@@ -1,18 +1,14 @@
 package io.twinbox.command;
 
+import io.twinbox.config.LoadedSettings;
 import io.twinbox.config.SettingsCheck;
 import io.twinbox.config.TwinboxProperties;
 import java.util.ArrayList;
 import java.util.List;
-import org.springframework.boot.context.config.ConfigDataEnvironmentPostProcessor;
-import org.springframework.boot.context.properties.source.ConfigurationPropertySources;
 import org.springframework.core.env.ConfigurableEnvironment;
-import org.springframework.core.env.SimpleCommandLinePropertySource;
-import org.springframework.core.env.StandardEnvironment;
 
 /**
- * The settings as a process of Twinbox would have them (command line, environment, {@code
- * topic.properties}, {@code application.properties}), read without starting one.
+ * The {@linkplain LoadedSettings settings} of one command line, with its options laid over them.
  */
 final class Settings {
 
@@ -44,13 +40,7 @@ final class Settings {
   /** Reads them; a file that cannot be read is Spring Boot's exception. */
   ConfigurableEnvironment environment() {
     if (environment == null) {
-      StandardEnvironment fresh = new StandardEnvironment();
-      fresh
-          .getPropertySources()
-          .addFirst(new SimpleCommandLinePropertySource(given.toArray(String[]::new)));
-      ConfigDataEnvironmentPostProcessor.applyTo(fresh);
-      ConfigurationPropertySources.attach(fresh);
-      environment = fresh;
+      environment = LoadedSettings.of(given);
     }
     return environment;
   }

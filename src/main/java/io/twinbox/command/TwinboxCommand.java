@@ -30,7 +30,13 @@ import picocli.CommandLine.Spec;
       "Settings are those of a process: environment variables, topic.properties of TWINBOX_TOPIC_DIR, and",
       "--name.with.dots=value anywhere on the line, for example --twinbox.topic-dir=topics/orders."
     },
-    subcommands = {OutboxCommand.class, InboxCommand.class, BackfillCommand.class},
+    subcommands = {
+      CheckCommand.class,
+      ReconcileCommand.class,
+      OutboxCommand.class,
+      InboxCommand.class,
+      BackfillCommand.class
+    },
     versionProvider = TwinboxCommand.Version.class)
 final class TwinboxCommand implements Callable<Integer> {
 

@@ -80,7 +80,7 @@ public final class SettingsCheck {
     requireTopicDir();
     Set<String> sets = properties.routeSets();
     refuseUnknownSets(sets);
-    requireSettings(sets);
+    requireSettings(sets, true);
     requireDatabase();
     checkDurations();
     checkDispatch(sets);
@@ -99,6 +99,42 @@ public final class SettingsCheck {
   public TwinboxProperties bindAlone() {
     refuseUnknownSettings();
     return bind();
+  }
+
+  /**
+   * What {@link #check()} would refuse in a topic's folder, all of it, whatever belongs to a
+   * deployment (project, database) left out.
+   *
+   * @param sets the route sets that the folder is for
+   * @throws BindException for a value that is none of its setting's
+   */
+  public List<StartupException> checkFolder(Set<String> sets) {
+    List<StartupException> found = new ArrayList<>();
+    collect(found, this::refuseUnknownSettings);
+    properties = bind();
+    collect(found, () -> refuseUnknownSets(sets));
+    collect(found, () -> requireSettings(sets, false));
+    collect(found, this::checkDurations);
+    collect(found, () -> checkDispatch(sets));
+    collect(found, () -> checkConsume(sets));
+    if (sets.contains("produce")) {
+      collect(found, () -> checkProduce(Set.of("produce")));
+    }
+    collect(found, () -> RetentionCheck.check(properties, sets));
+    return found;
+  }
+
+  /** As {@link #checkFolder} has read them. */
+  public TwinboxProperties bound() {
+    return properties;
+  }
+
+  private static void collect(List<StartupException> found, Runnable check) {
+    try {
+      check.run();
+    } catch (StartupException e) {
+      found.add(e);
+    }
   }
 
   /** As Spring Boot will bind it, which is too late here: it makes beans first. */
@@ -182,7 +218,7 @@ public final class SettingsCheck {
     }
   }
 
-  private void requireSettings(Set<String> sets) {
+  private void requireSettings(Set<String> sets, boolean deployed) {
     List<String> missing = new ArrayList<>();
     if (sets.contains("dispatch") || sets.contains("produce")) {
       require(missing, "topic.name");
@@ -194,7 +230,7 @@ public final class SettingsCheck {
     if (sets.contains("produce")) {
       require(missing, "twinbox.source");
     }
-    if (!sets.equals(Set.of("maintain"))) {
+    if (deployed && !sets.equals(Set.of("maintain"))) {
       require(missing, "google.cloud.project");
     }
     if (!missing.isEmpty()) {
@@ -392,7 +428,7 @@ public final class SettingsCheck {
   }
 
   /** Levenshtein's. */
-  private static int distance(String a, String b) {
+  public static int distance(String a, String b) {
     int[] row = new int[b.length() + 1];
     for (int j = 0; j < row.length; j++) {
       row[j] = j;

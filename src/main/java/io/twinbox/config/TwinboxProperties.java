@@ -25,12 +25,14 @@ public record TwinboxProperties(
     List<String> routes,
     @NotNull Path topicDir,
     @NotBlank String routesLocation,
+    boolean reload,
     @NotBlank String pod,
     String source,
     String consumer,
     @Valid @NotNull Dispatch dispatch,
     @Valid @NotNull Consume consume,
     @Valid @NotNull Produce produce,
+    @Valid @NotNull Reconcile reconcile,
     @Valid @NotNull Maintain maintain) {
 
   /** The route sets that this process runs, in the order given, each once. */
@@ -119,6 +121,27 @@ public record TwinboxProperties(
     /** Whether this process is a backfill; also when only one end of its window is given. */
     public boolean asked() {
       return (from != null && !from.isBlank()) || (until != null && !until.isBlank());
+    }
+  }
+
+  /**
+   * Settings of the command {@code reconcile}.
+   *
+   * @param consumerUrl JDBC URL of the consumer's database; blank where it is the outbox's
+   * @param consumerUsername blank for none
+   * @param consumerPassword blank for none
+   * @param grace how long a published event may take until it is applied, above zero
+   */
+  public record Reconcile(
+      String consumerUrl,
+      String consumerUsername,
+      String consumerPassword,
+      @NotNull Duration grace) {
+
+    /** Without the password. */
+    @Override
+    public String toString() {
+      return "Reconcile[grace=%s]".formatted(grace);
     }
   }
 

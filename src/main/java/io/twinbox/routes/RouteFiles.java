@@ -15,23 +15,33 @@ import org.springframework.core.io.support.PathMatchingResourcePatternResolver;
  * The route files that this process runs: those of the chosen route sets and, for {@code consume},
  * the topic's handler.
  */
-record RouteFiles(List<RouteFile> files) {
+public record RouteFiles(List<RouteFile> files) {
 
-  static final String HANDLER = "handle.camel.yaml";
+  public static final String HANDLER = "handle.camel.yaml";
 
   /**
    * @throws StartupException when a file that a route set needs is missing or cannot be read
    */
-  static RouteFiles read(TwinboxProperties properties) {
+  public static RouteFiles read(TwinboxProperties properties) {
     List<RouteFile> files = new ArrayList<>();
     for (String set : properties.routeSets()) {
-      files.addAll(ofSet(set, properties));
-      if (set.equals("consume")) {
-        files.add(handler(properties));
-      }
-      if (set.equals("produce")) {
-        readable("query.sql", "produce", properties);
-      }
+      files.addAll(read(set, properties).files());
+    }
+    return new RouteFiles(files);
+  }
+
+  /**
+   * The files of one route set.
+   *
+   * @throws StartupException when one is missing or cannot be read
+   */
+  public static RouteFiles read(String set, TwinboxProperties properties) {
+    List<RouteFile> files = new ArrayList<>(ofSet(set, properties));
+    if (set.equals("consume")) {
+      files.add(handler(properties));
+    }
+    if (set.equals("produce")) {
+      readable("query.sql", "produce", properties);
     }
     return new RouteFiles(files);
   }

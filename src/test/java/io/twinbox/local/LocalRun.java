@@ -128,6 +128,7 @@ public final class LocalRun {
     defaults.put("twinbox.topic-dir", TOPIC_DIR);
     defaults.put("twinbox.produce.schedule", "*/2 * * * * *");
     defaults.put("twinbox.pod", "local");
+    defaults.put("twinbox.reload", "true");
     defaults.put("server.address", "127.0.0.1");
     defaults.put("management.server.address", "127.0.0.1");
     defaults.put("server.port", freePort(8080));

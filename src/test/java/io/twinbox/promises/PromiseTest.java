@@ -189,6 +189,12 @@ public abstract class PromiseTest {
     running.remove(context);
   }
 
+  /** Stops what was started; the database stays. */
+  protected void stopAll() {
+    running.forEach(ConfigurableApplicationContext::close);
+    running.clear();
+  }
+
   /** Puts an event as a service does. */
   protected UUID put(String payload, String attributes, String orderingKey) {
     return jdbc.queryForObject(

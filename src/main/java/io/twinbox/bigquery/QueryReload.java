@@ -1,0 +1,99 @@
+package io.twinbox.bigquery;
+
+import io.twinbox.config.TwinboxProperties;
+import io.twinbox.routes.Finding;
+import io.twinbox.routes.RouteReload;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.springframework.beans.factory.annotation.Value;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.stereotype.Component;
+
+/** The topic's query as it was when it was last right: an edit counts once a dry run took it. */
+@Component
+@ConditionalOnProperty(name = "twinbox.reload", havingValue = "true")
+class QueryReload implements RouteReload.Check {
+
+  private static final String FILE = "query.sql";
+  private static final Pattern LINE =
+      Pattern.compile("(?s)^.*?query\\.sql:(?<line>\\d+):\\d+: (?<said>.*)$");
+
+  private final TwinboxProperties properties;
+  private final String project;
+  private final String emulatorHost;
+  private final String topic;
+  private volatile String good;
+
+  QueryReload(
+      TwinboxProperties properties,
+      @Value("${google.cloud.project}") String project,
+      @Value("${bigquery.emulator.host}") String emulatorHost,
+      @Value("${topic.name}") String topic) {
+    this.properties = properties;
+    this.project = project;
+    this.emulatorHost = emulatorHost;
+    this.topic = topic;
+    this.good = readOrNull();
+  }
+
+  private Path path() {
+    return properties.topicDir().resolve(FILE);
+  }
+
+  private String readOrNull() {
+    try {
+      return Files.readString(path());
+    } catch (IOException e) {
+      return null;
+    }
+  }
+
+  /** The query that runs take. */
+  String text() throws IOException {
+    return good == null ? Files.readString(path()) : good;
+  }
+
+  @Override
+  public String file() {
+    // Nobody runs it here otherwise.
+    return properties.routeSets().contains("produce") ? FILE : "";
+  }
+
+  @Override
+  public List<Finding> check() {
+    String edited = readOrNull();
+    if (edited == null || edited.equals(good)) {
+      return List.of();
+    }
+    try {
+      String fault = QueryCheck.fault(project, emulatorHost, properties, topic, edited);
+      if (fault == null) {
+        good = edited;
+        return List.of();
+      }
+      Matcher line = LINE.matcher(fault);
+      boolean found = line.matches();
+      return List.of(
+          new Finding(
+              path().toString(),
+              found ? Integer.parseInt(line.group("line")) : 1,
+              null,
+              null,
+              (found ? line.group("said") : fault).replaceFirst("\\.$", ""),
+              "Correct the query."));
+    } catch (QueryCheck.Unreachable | IOException e) {
+      return List.of(
+          new Finding(
+              path().toString(),
+              1,
+              null,
+              null,
+              "BigQuery could not be asked about it: " + e.getMessage(),
+              "Save it again when BigQuery answers."));
+    }
+  }
+}

@@ -1,0 +1,501 @@
+package io.twinbox.reconcile;
+
+import io.twinbox.bigquery.SourceEvents;
+import io.twinbox.reconcile.Spool.Event;
+import java.io.IOException;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.function.Consumer;
+
+/**
+ * Compares the events of a topic on all sides: BigQuery, outbox, Pub/Sub (what the outbox knows of
+ * it) and consumer.
+ *
+ * <p>The span selects events three times, each by an index: in BigQuery by the watermark, in the
+ * outbox by when they were put there (or, where the payload is deleted, published), in the inbox by
+ * when they were applied. Every event so found, once, is then looked up on all sides by its id,
+ * whenever it came there; so an event that crosses the span's border on its way is no difference.
+ * The sides are asked in the order of the flow: what moves meanwhile is ahead of the question, not
+ * behind it.
+ */
+public final class Reconciliation {
+
+  private static final int IN_SOURCE = 1;
+  private static final int IN_LOOKBACK = 1 << 1;
+  private static final int AHEAD = 1 << 2;
+  private static final int OURS = 1 << 3;
+  private static final int SERVICES = 1 << 4;
+  private static final int UNKEPT = 1 << 5;
+  private static final int IN_INBOX = 1 << 6;
+  private static final int FOUND_ELSEWHERE = 1 << 7;
+
+  private static final int KEYS_AT_ONCE = 2_000;
+  private static final int IDS_AT_ONCE = 500;
+  private static final int ROWS_AT_ONCE = 5_000;
+  private static final int MOST_SLICES = 1_000;
+
+  /**
+   * What is compared.
+   *
+   * @param from first moment of the span
+   * @param until first moment behind it
+   * @param grace how long a published event may take to be applied
+   * @param listed how many ids of one kind are kept; all are counted
+   */
+  public record Question(
+      String topic,
+      String source,
+      String consumer,
+      Instant from,
+      Instant until,
+      Duration grace,
+      int listed) {}
+
+  private final Question question;
+  private final SourceEvents bigQuery;
+  private final Side outbox;
+  private final Side inbox;
+  private final Consumer<String> says;
+  private final Report report;
+
+  /**
+   * @param bigQuery null when BigQuery is not looked at
+   * @param inbox null when the consumer is not ours to read
+   * @param says what the user is told while it runs, the price first
+   */
+  public Reconciliation(
+      Question question,
+      SourceEvents bigQuery,
+      Connection outbox,
+      Connection inbox,
+      Consumer<String> says) {
+    this.question = question;
+    this.bigQuery = bigQuery;
+    this.outbox = new Side(outbox);
+    this.inbox = inbox == null ? null : new Side(inbox);
+    this.says = says;
+    this.report = new Report(question, bigQuery != null, inbox != null);
+  }
+
+  /**
+   * Compares.
+   *
+   * @param bytesAllowed bytes that BigQuery may process, for this span and for the rest each; 0 for
+   *     no limit
+   * @throws IllegalStateException when the span alone is dearer
+   */
+  public Report run(long bytesAllowed) throws SQLException, IOException, SourceEvents.Unreachable {
+    try (Spool events = new Spool();
+        Spool suspects = new Spool()) {
+      if (bigQuery != null) {
+        long price = bigQuery.price(false);
+        says.accept(
+            "BigQuery will process %,d bytes%s."
+                .formatted(
+                    price, bytesAllowed > 0 ? " (%,d are allowed)".formatted(bytesAllowed) : ""));
+        if (bytesAllowed > 0 && price > bytesAllowed) {
+          throw new IllegalStateException(
+              "BigQuery would process %,d bytes, and %,d are allowed (twinbox.produce.max-bytes-billed, and what the day has left). It was not asked. Choose a shorter span, or raise the limit."
+                  .formatted(price, bytesAllowed));
+        }
+        report.bytes = price;
+        listSource(false, bytesAllowed, events);
+      }
+      listOutbox(events);
+      listInbox(events);
+      events.seal();
+      long suspected = 0;
+      for (int part = 0; part < Spool.PARTS; part++) {
+        List<Event> batch = new ArrayList<>(IDS_AT_ONCE);
+        for (Event event : events.read(part)) {
+          batch.add(event);
+          if (batch.size() == IDS_AT_ONCE) {
+            suspected += judge(batch, suspects);
+            batch.clear();
+          }
+        }
+        suspected += judge(batch, suspects);
+      }
+      if (suspected > 0) {
+        lookElsewhere(suspected, bytesAllowed, suspects);
+      }
+      if (inbox != null) {
+        for (Map<String, Object> letter :
+            inbox.rows(
+                "letters-without-key.sql",
+                Map.of(
+                    "consumer",
+                    question.consumer(),
+                    "from",
+                    question.from().toString(),
+                    "until",
+                    question.until().toString()))) {
+          report.add(
+              Kind.LETTER_WITHOUT_KEY,
+              new Report.Line(
+                  null, null, (String) letter.get("reason"), (String) letter.get("id"), null));
+        }
+      }
+      report.finish(bigQuery);
+      return report;
+    }
+  }
+
+  // Listing ---------------------------------------------------------------------------------------
+
+  private record Key(String key, String topic, String watermark, SourceEvents.Position position) {}
+
+  private void listSource(boolean elsewhere, long bytesAllowed, Spool spool)
+      throws SQLException, IOException, SourceEvents.Unreachable {
+    List<Key> keys = new ArrayList<>(KEYS_AT_ONCE);
+    bigQuery.read(
+        elsewhere,
+        bytesAllowed,
+        (key, topic, watermark, position) -> {
+          keys.add(new Key(key, topic, watermark, position));
+          if (keys.size() == KEYS_AT_ONCE) {
+            spoolKeys(elsewhere, keys, spool);
+            keys.clear();
+          }
+        });
+    spoolKeys(elsewhere, keys, spool);
+  }
+
+  private void spoolKeys(boolean elsewhere, List<Key> keys, Spool spool) throws IOException {
+    List<Key> usable = new ArrayList<>(keys.size());
+    for (Key key : keys) {
+      if (!elsewhere) {
+        report.sourceRows++;
+      }
+      // PostgreSQL takes no NUL; produce refuses such a row, too.
+      if (key.key() != null && !key.key().isBlank() && key.key().indexOf('\0') < 0) {
+        usable.add(key);
+      } else if (!elsewhere) {
+        report.add(Kind.NO_KEY, new Report.Line(null, key.key(), null, null, key.watermark()));
+      }
+    }
+    if (usable.isEmpty()) {
+      return;
+    }
+    List<Map<String, Object>> ids;
+    try {
+      ids =
+          outbox.rows(
+              "event-ids.sql",
+              Map.of(
+                  "topic",
+                  question.topic(),
+                  "source",
+                  question.source(),
+                  "eventKeys",
+                  usable.stream().map(Key::key).toArray(String[]::new),
+                  "topics",
+                  usable.stream().map(Key::topic).toArray(String[]::new)));
+    } catch (SQLException e) {
+      throw new IOException(e);
+    }
+    for (int i = 0; i < usable.size(); i++) {
+      Key key = usable.get(i);
+      UUID id = UUID.fromString((String) ids.get(i).get("id"));
+      if (elsewhere) {
+        spool.add(id, FOUND_ELSEWHERE);
+      } else {
+        int flags =
+            switch (key.position()) {
+              case AHEAD -> IN_SOURCE | AHEAD;
+              case LOOKBACK -> IN_SOURCE | IN_LOOKBACK;
+              case BEHIND -> IN_SOURCE;
+            };
+        spool.add(id, flags, 1, key.key(), key.topic(), key.watermark());
+      }
+    }
+  }
+
+  private void listOutbox(Spool spool) throws SQLException, IOException {
+    Map<String, Object> parameters = new HashMap<>();
+    parameters.put("from", question.from().toString());
+    parameters.put("until", question.until().toString());
+    parameters.put("afterTime", question.from().toString());
+    parameters.put("afterSeq", -1L);
+    parameters.put("rows", ROWS_AT_ONCE);
+    List<Map<String, Object>> page;
+    do {
+      page = outbox.rows("outbox-created.sql", parameters);
+      for (Map<String, Object> row : page) {
+        if (question.topic().equals(row.get("topic_name"))) {
+          boolean ours = question.source() != null && question.source().equals(row.get("source"));
+          spool.add(UUID.fromString((String) row.get("id")), ours ? OURS : SERVICES);
+        }
+        parameters.put("afterTime", row.get("created_at"));
+        parameters.put("afterSeq", row.get("seq"));
+      }
+    } while (page.size() == ROWS_AT_ONCE);
+    for (Instant[] slice : slices()) {
+      outbox.ids(
+          "published-without-payload.sql",
+          Map.of(
+              "topic", question.topic(), "from", slice[0].toString(), "until", slice[1].toString()),
+          id -> spool.add(UUID.fromString(id), UNKEPT));
+    }
+  }
+
+  private void listInbox(Spool spool) throws SQLException {
+    if (inbox == null) {
+      return;
+    }
+    for (Instant[] slice : slices()) {
+      inbox.ids(
+          "inbox-created.sql",
+          Map.of(
+              "consumer",
+              question.consumer(),
+              "from",
+              slice[0].toString(),
+              "until",
+              slice[1].toString()),
+          key -> {
+            UUID id = id(key);
+            if (id == null) {
+              report.foreignKeys++;
+            } else {
+              spool.add(id, IN_INBOX);
+            }
+          });
+    }
+  }
+
+  /** Null for a key that is no id of an outbox. */
+  private static UUID id(String key) {
+    try {
+      UUID id = UUID.fromString(key);
+      return id.toString().equals(key) ? id : null;
+    } catch (IllegalArgumentException e) {
+      return null;
+    }
+  }
+
+  /** The span in hours, or in more where it is very long: so no statement runs for long. */
+  private List<Instant[]> slices() {
+    Duration whole = Duration.between(question.from(), question.until());
+    Duration step = whole.dividedBy(MOST_SLICES);
+    step = step.compareTo(Duration.ofHours(1)) < 0 ? Duration.ofHours(1) : step;
+    List<Instant[]> slices = new ArrayList<>();
+    Instant begin = question.from();
+    while (begin.isBefore(question.until())) {
+      Instant end = begin.plus(step);
+      end = end.isAfter(question.until()) ? question.until() : end;
+      slices.add(new Instant[] {begin, end});
+      begin = end;
+    }
+    return slices;
+  }
+
+  // Judging ---------------------------------------------------------------------------------------
+
+  /** Returns how many of them BigQuery must be asked about once more. */
+  private int judge(List<Event> batch, Spool suspects) throws SQLException, IOException {
+    if (batch.isEmpty()) {
+      return 0;
+    }
+    String[] ids = batch.stream().map(event -> event.id.toString()).toArray(String[]::new);
+    // The outbox first: what is applied was in the outbox before.
+    Map<String, Map<String, Object>> sent =
+        byId(
+            outbox.rows(
+                "outbox-states.sql",
+                Map.of("ids", ids, "grace", question.grace().toSeconds() + " seconds")));
+    Map<String, Map<String, Object>> applied =
+        inbox == null
+            ? Map.of()
+            : byId(
+                inbox.rows(
+                    "inbox-states.sql", Map.of("ids", ids, "consumer", question.consumer())));
+    List<Event> absent = new ArrayList<>();
+    int suspected = 0;
+    for (Event event : batch) {
+      Map<String, Object> state = sent.get(event.id.toString());
+      boolean known = state.get("topic_name") != null;
+      if (event.has(IN_SOURCE)) {
+        report.sourceEvents++;
+        if (event.rows > 1) {
+          report.add(Kind.DOUBLED, line(event, event.rows + " rows", null));
+        }
+        if (!known) {
+          absent.add(event);
+          continue;
+        }
+      } else if (!known) {
+        if (event.has(IN_INBOX)) {
+          report.add(Kind.UNKNOWN, line(event, null, null));
+        }
+        continue;
+      } else if (!event.has(OURS | SERVICES | UNKEPT)) {
+        // Applied within the span, and put or published before it, or of another topic.
+        continue;
+      } else if (bigQuery != null
+          && (event.has(OURS) || event.has(UNKEPT) && event.id.version() == 8)) {
+        // A UUIDv7 is no id from BigQuery.
+        suspects.add(event.id, event.flags);
+        suspected++;
+      }
+      Report.Stages stages = event.has(IN_SOURCE) ? report.ofSource : report.others;
+      judge(event, state, applied.get(event.id.toString()), stages);
+    }
+    judgeAbsent(absent);
+    return suspected;
+  }
+
+  private void judge(
+      Event event, Map<String, Object> sent, Map<String, Object> consumed, Report.Stages stages) {
+    stages.outbox++;
+    boolean published = is(sent, "published");
+    boolean queued = is(sent, "queued");
+    if (published) {
+      stages.published++;
+    }
+    boolean applied = consumed != null && is(consumed, "applied");
+    if (applied) {
+      stages.applied++;
+      return;
+    }
+    if (!published) {
+      if (is(sent, "dead")) {
+        report.add(Kind.DEAD, line(event, (String) sent.get("last_error"), null));
+      } else if (queued) {
+        report.add(
+            Kind.COMING, line(event, "queued" + failed(sent, "attempts", "last_error"), null));
+      } else if (is(sent, "discarded")) {
+        stages.discarded++;
+        report.add(Kind.DISCARDED, line(event, "in the outbox", null));
+      } else {
+        report.add(Kind.UNQUEUED, line(event, null, null));
+      }
+      return;
+    }
+    if (consumed == null) {
+      return;
+    }
+    if ("discarded".equals(consumed.get("closed_as"))) {
+      stages.discarded++;
+      report.add(Kind.DISCARDED, line(event, "a dead letter of the consumer", letter(consumed)));
+    } else if (consumed.get("letter") != null && consumed.get("closed_as") == null) {
+      if (is(consumed, "replay_requested")) {
+        report.add(Kind.COMING, line(event, "its replay was asked for", letter(consumed)));
+      } else {
+        report.add(Kind.LETTER, line(event, (String) consumed.get("reason"), letter(consumed)));
+      }
+    } else if (((Number) consumed.get("failures")).intValue() > 0) {
+      report.add(
+          Kind.COMING, line(event, "published" + failed(consumed, "failures", "last_error"), null));
+    } else if (is(sent, "dead")) {
+      report.add(Kind.DEAD, line(event, (String) sent.get("last_error"), null));
+    } else if (queued) {
+      report.add(Kind.COMING, line(event, "queued again", null));
+    } else if (is(sent, "published_lately")) {
+      report.add(Kind.COMING, line(event, "published", null));
+    } else {
+      report.add(
+          is(sent, "payload_kept") ? Kind.UNAPPLIED : Kind.PAYLOAD_GONE, line(event, null, null));
+    }
+  }
+
+  private static String letter(Map<String, Object> consumed) {
+    return String.valueOf(consumed.get("letter"));
+  }
+
+  private static String failed(Map<String, Object> state, String count, String error) {
+    int times = ((Number) state.get(count)).intValue();
+    return times == 0 ? "" : ", failed %d times so far: %s".formatted(times, state.get(error));
+  }
+
+  /** Events of BigQuery that the outbox does not know. */
+  private void judgeAbsent(List<Event> absent) throws SQLException {
+    if (absent.isEmpty()) {
+      return;
+    }
+    List<Map<String, Object>> rejects =
+        outbox.rows(
+            "rejects.sql",
+            Map.of(
+                "topic",
+                question.topic(),
+                "source",
+                question.source(),
+                "eventKeys",
+                absent.stream().map(event -> event.key).toArray(String[]::new),
+                "topics",
+                absent.stream().map(event -> event.topic).toArray(String[]::new)));
+    for (int i = 0; i < absent.size(); i++) {
+      Event event = absent.get(i);
+      String refused = (String) rejects.get(i).get("reason");
+      if (event.has(AHEAD)) {
+        report.add(Kind.COMING, line(event, "no run of produce has come so far", null));
+      } else if (refused != null) {
+        report.add(Kind.REJECTED, line(event, refused, null));
+      } else if (event.has(IN_LOOKBACK)) {
+        report.add(Kind.COMING, line(event, "within the lookback: the next run reads it", null));
+      } else {
+        report.add(Kind.MISSING, line(event, null, null));
+      }
+    }
+  }
+
+  /** What was put into the outbox within the span may have another position in BigQuery. */
+  private void lookElsewhere(long suspected, long bytesAllowed, Spool suspects)
+      throws SQLException, IOException, SourceEvents.Unreachable {
+    boolean proven = true;
+    if (bigQuery.timed()) {
+      long price = bigQuery.price(true);
+      says.accept(
+          "%,d events of the outbox have no row in BigQuery's span; to look for them in the rest, BigQuery %s %,d bytes."
+              .formatted(
+                  suspected,
+                  bytesAllowed > 0 && price > bytesAllowed ? "would process" : "will process",
+                  price));
+      proven = bytesAllowed <= 0 || price <= bytesAllowed;
+      if (proven) {
+        report.bytes += price;
+        listSource(true, bytesAllowed, suspects);
+      }
+    }
+    suspects.seal();
+    for (int part = 0; part < Spool.PARTS; part++) {
+      for (Event event : suspects.read(part)) {
+        if (event.has(OURS | UNKEPT) && !event.has(FOUND_ELSEWHERE)) {
+          report.add(
+              proven ? Kind.NOT_IN_BIGQUERY : Kind.UNPROVEN,
+              line(
+                  event,
+                  event.has(UNKEPT)
+                      ? "its payload is gone, and with it its source: it may be a service's own"
+                      : null,
+                  null));
+        } else if (event.has(OURS | UNKEPT)) {
+          report.elsewhere++;
+        }
+      }
+    }
+  }
+
+  private static Report.Line line(Event event, String detail, String letter) {
+    return new Report.Line(event.id.toString(), event.key, detail, letter, event.watermark);
+  }
+
+  private static boolean is(Map<String, Object> row, String column) {
+    return Boolean.TRUE.equals(row.get(column));
+  }
+
+  private static Map<String, Map<String, Object>> byId(Collection<Map<String, Object>> rows) {
+    Map<String, Map<String, Object>> byId = new HashMap<>();
+    rows.forEach(row -> byId.put((String) row.get("id"), row));
+    return byId;
+  }
+}

@@ -1,0 +1,409 @@
+package io.twinbox.promises;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.twinbox.command.CommandRun;
+import io.twinbox.local.LocalPostgres;
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
+import org.junit.jupiter.api.Test;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.datasource.DriverManagerDataSource;
+
+/**
+ * Every way in which an event can be lost, stuck or too much between BigQuery and a consumer is
+ * made, and reconcile names exactly that event; then the repair that it prints is run.
+ */
+class ReconcileTest extends ProduceTest {
+
+  private static final String FROM = "2026-01-01T00:00:00Z";
+
+  private String[] arguments(String... words) {
+    List<String> all = new ArrayList<>(List.of("reconcile", "--from=" + FROM));
+    all.addAll(
+        List.of(
+            "--twinbox.topic-dir=" + topicDir,
+            "--topic.name=" + TOPIC,
+            "--twinbox.source=orders-source",
+            "--twinbox.consumer=ledger",
+            "--google.cloud.project=" + PROJECT,
+            "--bigquery.emulator.host=" + bigQuery.url(),
+            "--twinbox.reconcile.grace=1ms",
+            "--twinbox.produce.first-watermark=2020-01-01T00:00:00Z",
+            "--spring.datasource.url=" + databaseUrl,
+            "--spring.datasource.username=" + LocalPostgres.USER,
+            "--spring.datasource.password=" + LocalPostgres.PASSWORD));
+    for (String word : words) {
+      if (word.contains("=")) {
+        all.removeIf(given -> given.startsWith(word.substring(0, word.indexOf('=') + 1)));
+      }
+      all.add(word);
+    }
+    return all.toArray(String[]::new);
+  }
+
+  private JsonNode reconcile(int exitCode, String... words) throws Exception {
+    List<String> all = new ArrayList<>(List.of(words));
+    all.add("--json");
+    CommandRun run = CommandRun.of(arguments(all.toArray(String[]::new)));
+    assertThat(run.exitCode()).as(run.out() + run.err()).isEqualTo(exitCode);
+    return new ObjectMapper().readTree(run.out());
+  }
+
+  /** The ids (or, without one, keys or letters) of each kind. */
+  private static Map<String, List<String>> found(JsonNode report) {
+    Map<String, List<String>> found = new TreeMap<>();
+    for (JsonNode finding : report.get("findings")) {
+      List<String> events = new ArrayList<>();
+      for (JsonNode event : finding.get("events")) {
+        events.add(
+            Stream.of("id", "event_key", "letter")
+                .map(event::get)
+                .filter(value -> !value.isNull())
+                .map(JsonNode::asText)
+                .findFirst()
+                .orElse("?"));
+      }
+      assertThat(finding.get("count").asInt()).isEqualTo(events.size());
+      found.put(finding.get("kind").asText(), events);
+    }
+    return found;
+  }
+
+  private static List<String> repairs(JsonNode report) {
+    return StreamSupport.stream(report.get("findings").spliterator(), false)
+        .flatMap(finding -> StreamSupport.stream(finding.get("repair").spliterator(), false))
+        .map(JsonNode::asText)
+        .toList();
+  }
+
+  private String id(String key) {
+    return jdbc.queryForObject(
+        "SELECT CAST(outbox_event_id('orders', 'orders-source', ?) AS text)", String.class, key);
+  }
+
+  private String id(int n) {
+    return id("key-" + n);
+  }
+
+  /** The rows of BigQuery through all of Twinbox, which then stops. */
+  private void flow(int rows) {
+    createTopicAndSubscription();
+    rows(rows);
+    through(rows);
+  }
+
+  private void through(int effects) {
+    startProduce();
+    run();
+    ConfigurableApplicationContext rest =
+        start("dispatch,consume", "twinbox.consume.replay-interval=20ms");
+    eventually().until(() -> count("effect") == effects && count("pubsub_outbox_due") == 0);
+    eventually().until(() -> backlog() == 0);
+    stop(rest);
+  }
+
+  private void unapply(int n) {
+    assertThat(jdbc.update("DELETE FROM transactional_inbox WHERE idempotency_key = ?", id(n)))
+        .isOne();
+    jdbc.update("DELETE FROM effect WHERE what = ?", "payload " + n);
+  }
+
+  private void unpublish(int n) {
+    unapply(n);
+    jdbc.update("DELETE FROM pubsub_outbox_published WHERE id = CAST(? AS uuid)", id(n));
+  }
+
+  private void queue(int n, boolean dead) {
+    jdbc.update(
+        """
+        INSERT INTO pubsub_outbox_due (seq, topic_name, payload_bytes, next_retry_at, attempts, last_error, dead_at)
+        SELECT seq, topic_name, octet_length(payload), now(), 10, 'refused', CASE WHEN ? THEN now() END
+        FROM pubsub_outbox WHERE id = CAST(? AS uuid)
+        """,
+        dead,
+        id(n));
+  }
+
+  private void letter(int n) {
+    unapply(n);
+    jdbc.update(
+        """
+        INSERT INTO transactional_inbox_dead_letter (consumer, idempotency_key, message_id, payload, attributes, reason, attempts)
+        VALUES ('ledger', ?, 'm' || ?, convert_to(?, 'UTF8'), '{}', 'no such account', 10)
+        """,
+        id(n),
+        n,
+        "payload " + n);
+  }
+
+  @Test
+  void whatIsRepairedByThePrintedCommandsReconciles() throws Exception {
+    flow(10);
+    JsonNode before = reconcile(0);
+    assertThat(before.get("reconciled").asBoolean()).isTrue();
+    assertThat(before.get("findings")).isEmpty();
+    assertThat(before.at("/from_bigquery/applied").asInt()).isEqualTo(10);
+    assertThat(CommandRun.of(arguments()).out())
+        .contains("Reconciled: BigQuery = outbox = published = applied.");
+
+    unpublish(1);
+    queue(1, true);
+    unpublish(2);
+    unapply(3);
+    unapply(4);
+    letter(5);
+    // Visible only now, and far before where produce has come.
+    row("late", "payload late", "2026-02-01T00:00:00Z");
+    JsonNode report = reconcile(1);
+    assertThat(found(report))
+        .isEqualTo(
+            Map.of(
+                "dead", List.of(id(1)),
+                "unqueued", List.of(id(2)),
+                "unapplied", all("unapplied", report, id(3), id(4)),
+                "letter", List.of(id(5)),
+                "missing", List.of(id("late"))));
+    assertThat(report.at("/bigquery/events").asInt()).isEqualTo(11);
+    assertThat(report.at("/from_bigquery/outbox").asInt()).isEqualTo(10);
+    assertThat(report.at("/from_bigquery/published").asInt()).isEqualTo(8);
+    assertThat(report.at("/from_bigquery/applied").asInt()).isEqualTo(5);
+
+    assertThat(repairs(report)).hasSize(5);
+    for (String repair : repairs(report)) {
+      assertThat(repair).startsWith("SELECT * FROM ").endsWith(";");
+      jdbc.queryForList(repair);
+    }
+    assertThat(jdbc.queryForList("SELECT action FROM twinbox_audit ORDER BY 1", String.class))
+        .containsExactly(
+            "inbox_replay_ids",
+            "outbox_replay_ids",
+            "outbox_republish_ids",
+            "outbox_republish_ids",
+            "produce_watermark_set");
+    assertThat(found(reconcile(1)).keySet()).containsExactly("coming");
+    through(11);
+    assertThat(reconcile(0).at("/from_bigquery/applied").asInt()).isEqualTo(11);
+  }
+
+  /** Both, in the order in which they were found. */
+  private static List<String> all(String kind, JsonNode report, String... ids) {
+    List<String> found = found(report).get(kind);
+    assertThat(found).containsExactlyInAnyOrder(ids);
+    return found;
+  }
+
+  @Test
+  void whatNobodyCanRepairIsNamed() throws Exception {
+    rowWithAttributes("bad", "payload bad", "no json", "2026-03-01T09:00:00Z");
+    createTopicAndSubscription();
+    rows(10);
+    // As if BigQuery had lost its row after it was read.
+    UUID gone =
+        jdbc.queryForObject(
+            "SELECT outbox_put('orders', 'payload gone', event_key => 'gone', source => 'orders-source')",
+            UUID.class);
+    put("of a service");
+    through(12);
+
+    row("key-0", "payload 0 again", "2026-03-01T10:00:00Z");
+    appendRow("null, \"payload\": \"no key\"", "2026-03-01T10:00:00Z");
+    unapply(1);
+    jdbc.update("DELETE FROM pubsub_outbox WHERE id = CAST(? AS uuid)", id(1));
+    unpublish(2);
+    queue(2, true);
+    jdbc.queryForList("SELECT outbox_discard_ids(ARRAY[CAST(? AS uuid)], 'unwanted')", id(2));
+    letter(3);
+    jdbc.queryForList(
+        "SELECT inbox_discard_ids(ARRAY(SELECT id FROM transactional_inbox_dead_letter), 'unwanted')");
+    unpublish(4);
+    queue(4, false);
+    unapply(5);
+    jdbc.update(
+        "INSERT INTO transactional_inbox_failure (consumer, idempotency_key, last_error) VALUES ('ledger', ?, 'no account')",
+        id(5));
+    row("new", "payload new", Instant.now().minusSeconds(5).toString());
+    String unknown = UUID.randomUUID().toString();
+    jdbc.update(
+        "INSERT INTO transactional_inbox (consumer, idempotency_key) VALUES ('ledger', ?), ('ledger', 'not ours'), ('other', ?)",
+        unknown,
+        UUID.randomUUID().toString());
+    String keyless =
+        jdbc.queryForObject(
+            """
+            INSERT INTO transactional_inbox_dead_letter (consumer, message_id, payload, attributes, reason, attempts)
+            VALUES ('ledger', 'm', '', '{}', 'no key', 1) RETURNING CAST(id AS text)
+            """,
+            String.class);
+
+    JsonNode report = reconcile(1);
+    Map<String, List<String>> expected = new TreeMap<>();
+    expected.put("doubled", List.of(id(0)));
+    expected.put("no-key", List.of("?"));
+    expected.put("coming", all("coming", report, id(4), id(5), id("new")));
+    expected.put("rejected", List.of(id("bad")));
+    expected.put("payload-gone", List.of(id(1)));
+    expected.put("discarded", all("discarded", report, id(2), id(3)));
+    expected.put("not-in-bigquery", List.of(gone.toString()));
+    expected.put("unknown", List.of(unknown));
+    expected.put("letter-without-key", List.of(keyless));
+    assertThat(found(report)).isEqualTo(expected);
+    assertThat(repairs(report)).isEmpty();
+    assertThat(report.at("/others/applied").asInt()).isEqualTo(2);
+    assertThat(report.get("notes").toString()).contains("1 keys of the consumer are no ids");
+    String table = CommandRun.of(arguments()).out();
+    assertThat(table)
+        .contains(
+            id("bad") + "  key bad  attributes are no JSON",
+            "published, failed 1 times so far: no account",
+            "DIFFERENT: see above.");
+
+    // BigQuery has it again: then nothing is too much.
+    row("gone", "payload gone", "2020-01-01T00:00:00Z");
+    assertThat(found(reconcile(1))).doesNotContainKey("not-in-bigquery");
+    JsonNode listed = reconcile(1, "--list=1", "--no-bigquery");
+    assertThat(listed.get("bigquery_looked_at").asBoolean()).isFalse();
+    for (JsonNode finding : listed.get("findings")) {
+      assertThat(finding.get("kind").asText()).isNotIn("doubled", "rejected", "no-key");
+      assertThat(finding.get("events")).hasSize(1);
+      assertThat(finding.get("truncated").asBoolean()).isEqualTo(finding.get("count").asInt() > 1);
+    }
+  }
+
+  @Test
+  void payloadsMayBeGoneAndTheConsumerElsewhere() throws Exception {
+    flow(5);
+    jdbc.update("DELETE FROM pubsub_outbox");
+    assertThat(reconcile(0).at("/from_bigquery/applied").asInt()).isEqualTo(5);
+
+    // The consumer's tables in a database of their own; a template must have no session.
+    stopAll();
+    DriverManagerDataSource otherSource =
+        new DriverManagerDataSource(
+            databaseUrl.replaceFirst("/[^/]*$", "/postgres"),
+            LocalPostgres.USER,
+            LocalPostgres.PASSWORD);
+    String name = "consumer_" + System.nanoTime();
+    new JdbcTemplate(otherSource)
+        .execute(
+            "CREATE DATABASE %s TEMPLATE %s"
+                .formatted(name, databaseUrl.substring(databaseUrl.lastIndexOf('/') + 1)));
+    String consumer = databaseUrl.replaceFirst("/[^/]*$", "/" + name);
+    jdbc.update("DELETE FROM transactional_inbox");
+    JsonNode wrong = reconcile(1);
+    assertThat(found(wrong).keySet()).containsExactly("payload-gone");
+    assertThat(wrong.get("notes").toString()).contains("has nothing of consumer ledger");
+    JsonNode right =
+        reconcile(
+            0,
+            "--twinbox.reconcile.consumer-url=" + consumer,
+            "--twinbox.reconcile.consumer-username=" + LocalPostgres.USER,
+            "--twinbox.reconcile.consumer-password=" + LocalPostgres.PASSWORD);
+    assertThat(right.at("/from_bigquery/applied").asInt()).isEqualTo(5);
+
+    JsonNode blind = reconcile(0, "--no-consumer");
+    assertThat(blind.at("/from_bigquery/applied").isNull()).isTrue();
+    assertThat(CommandRun.of(arguments("--no-consumer")).out())
+        .contains("Reconciled: BigQuery = outbox = published. What was applied was not looked at.");
+    CommandRun away =
+        CommandRun.of(
+            arguments("--twinbox.reconcile.consumer-url=jdbc:postgresql://127.0.0.1:1/none"));
+    assertThat(away.exitCode()).isEqualTo(3);
+  }
+
+  @Test
+  void priceIsSaidFirstAndTheLimitObeyed() {
+    rows(3);
+    CommandRun run = CommandRun.of(arguments());
+    assertThat(run.err()).contains("BigQuery will process ", "1,000,000,000,000 are allowed");
+    run = CommandRun.of(arguments("--twinbox.produce.max-bytes-billed=1"));
+    assertThat(run.exitCode()).isEqualTo(3);
+    assertThat(run.err()).contains("1 are allowed").contains("It was not asked");
+    assertThat(run.out()).isEmpty();
+    run =
+        CommandRun.of(
+            arguments(
+                "--bigquery.emulator.host=127.0.0.1:1", "--twinbox.produce.retry-timeout=10ms"));
+    assertThat(run.exitCode()).isEqualTo(3);
+    run = CommandRun.of(arguments("--from=2030-01-01T00:00:00Z"));
+    assertThat(run.exitCode()).isEqualTo(2);
+    assertThat(run.err()).contains("no span of time");
+  }
+
+  /**
+   * In a process that may hold 64 MB: 20,000 events on each side, 120,000 with {@code mvn -Plong
+   * test}.
+   */
+  @Test
+  void memoryDoesNotGrowWithTheSpan() throws Exception {
+    int events = Integer.getInteger("twinbox.fire", 20) > 20 ? 120_000 : 20_000;
+    bigQuery.append(
+        "shop",
+        table,
+        IntStream.range(0, events)
+            .mapToObj(
+                i ->
+                    "{\"event_key\": \"key-%d\", \"payload\": \"x\", \"updated_at\": \"2026-03-01T10:00:00Z\"}"
+                        .formatted(i))
+            .toList());
+    jdbc.update(
+        "INSERT INTO produce_watermark (topic_name, source, type, value) VALUES ('orders', 'orders-source', 'TIMESTAMP', '2026-04-01T00:00:00Z')");
+    jdbc.execute("ALTER TABLE pubsub_outbox DISABLE TRIGGER pubsub_outbox_queue");
+    // One less than BigQuery has.
+    jdbc.update(
+        """
+        INSERT INTO pubsub_outbox (id, topic_name, source, payload)
+        SELECT outbox_event_id('orders', 'orders-source', 'key-' || i), 'orders', 'orders-source', 'x'
+        FROM generate_series(1, ? - 1) AS i
+        """,
+        events);
+    jdbc.update(
+        "INSERT INTO pubsub_outbox_published SELECT id, topic_name, now() - interval '1 hour', 'm', payload_hash FROM pubsub_outbox");
+    jdbc.update(
+        "INSERT INTO transactional_inbox (consumer, idempotency_key) SELECT 'ledger', id FROM pubsub_outbox");
+    jdbc.execute("ANALYZE");
+    String classpath =
+        Path.of("target/classes").toAbsolutePath()
+            + File.pathSeparator
+            + Files.readString(Path.of("target/runtime-classpath.txt")).strip();
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Xmx64m",
+                "-cp",
+                classpath,
+                "io.twinbox.TwinboxApplication"));
+    command.addAll(Arrays.asList(arguments("--json")));
+    File out = topicDir.resolve("out").toFile();
+    File err = topicDir.resolve("err").toFile();
+    Process process = new ProcessBuilder(command).redirectOutput(out).redirectError(err).start();
+    assertThat(process.waitFor(120, TimeUnit.SECONDS)).isTrue();
+    String said = Files.readString(out.toPath());
+    assertThat(process.exitValue()).as(said + Files.readString(err.toPath())).isEqualTo(1);
+    JsonNode report = new ObjectMapper().readTree(said);
+    assertThat(found(report)).isEqualTo(Map.of("missing", List.of(id(0))));
+    assertThat(report.at("/from_bigquery/applied").asInt()).isEqualTo(events - 1);
+    assertThat(
+            Arrays.stream(Path.of(System.getProperty("java.io.tmpdir")).toFile().list())
+                .filter(name -> name.startsWith("twinbox-reconcile"))
+                .collect(Collectors.toList()))
+        .isEmpty();
+  }
+}
