@@ -1,9 +1,11 @@
 package io.twinbox.config;
 
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.stream.Collectors;
 import org.flywaydb.core.Flyway;
+import org.flywaydb.core.api.FlywayException;
 import org.flywaydb.core.api.MigrationInfo;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -54,10 +56,7 @@ class Migrations {
     long deadline = System.nanoTime() + patience.toNanos();
     boolean said = false;
     while (true) {
-      String pending =
-          Arrays.stream(flyway.info().pending())
-              .map(MigrationInfo::getScript)
-              .collect(Collectors.joining(", "));
+      String pending = pending(flyway);
       if (pending.isEmpty()) {
         return;
       }
@@ -65,7 +64,7 @@ class Migrations {
         throw new StartupException(
             "The database's tables are older than this program: %s %s not run within %d s (TWINBOX_MIGRATIONS_WAIT)."
                 .formatted(pending, pending.contains(",") ? "have" : "has", patience.toSeconds()),
-            "Run the migration job of this version (TWINBOX_MIGRATIONS=only) and look at how it ended; docs/migrations.md.");
+            "Run the migration job of this version (TWINBOX_MIGRATIONS=only) and look at how it ended; docs/migrations.md. If only R__roles.sql is named, this process's user may be a member of none of the roles; docs/roles.md.");
       }
       if (!said) {
         log.info("Waits for the migration job, which has yet to run {}", pending);
@@ -77,6 +76,22 @@ class Migrations {
         Thread.currentThread().interrupt();
         throw new IllegalStateException("Interrupted while waiting for the migrations", e);
       }
+    }
+  }
+
+  /**
+   * Migrations that have yet to run. The last of them lets this process's user read the history.
+   */
+  private static String pending(Flyway flyway) {
+    try {
+      return Arrays.stream(flyway.info().pending())
+          .map(MigrationInfo::getScript)
+          .collect(Collectors.joining(", "));
+    } catch (FlywayException e) {
+      if (Causes.any(e, c -> c instanceof SQLException sql && "42501".equals(sql.getSQLState()))) {
+        return "R__roles.sql";
+      }
+      throw e;
     }
   }
 }

@@ -40,6 +40,6 @@ class GoogleClientsTest {
                 .getService()
                 .getOptions()
                 .getHost())
-        .isEqualTo("https://bigquery.googleapis.com");
+        .isEqualTo("https://www.googleapis.com");
   }
 }

@@ -122,6 +122,17 @@ class MigrationProcessTest {
   }
 
   @Test
+  void podWhoseUserHasNoRoleSaysSo() {
+    assertThat(keep(job()).exitCode(PATIENCE)).isZero();
+    jdbc.execute("REVOKE twinbox_dispatch FROM pod_dispatch");
+
+    TwinboxProcess pod = keep(pod().with("TWINBOX_MIGRATIONS_WAIT", "1s"));
+
+    assertThat(pod.exitCode(PATIENCE)).isEqualTo(1);
+    assertThat(pod.output()).contains("R__roles.sql", "member of none of the roles");
+  }
+
+  @Test
   void podWhoseMigrationsDoNotComeSaysWhatIsMissingAndChangesNothing() {
     TwinboxProcess pod = keep(pod().with("TWINBOX_MIGRATIONS_WAIT", "2s"));
 
