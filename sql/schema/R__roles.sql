@@ -8,29 +8,23 @@
 -- a caller's temporary table of the same name is never found before ours.
 DO $$
 DECLARE
-  function_name text;
+  routine record;
 BEGIN
-  FOREACH function_name IN ARRAY ARRAY[
-    -- Enqueueing: who may call outbox_put needs no right on a table. The triggers keep the queue for everybody.
-    'outbox_put(text, bytea, jsonb, text, text, text)',
-    'outbox_put(text, text, jsonb, text, text, text)',
-    'pubsub_outbox_queue()',
-    'pubsub_outbox_keep_queued()',
-    -- Repair: an operator can do nothing that is not written into twinbox_audit.
-    'outbox_replay(text, text, text, interval, int, int, timestamptz, text)',
-    'outbox_replay_ids(uuid[], text, int, text)',
-    'outbox_discard(text, text, text, interval, int, text)',
-    'outbox_discard_ids(uuid[], text, text)',
-    'outbox_republish(text, timestamptz, timestamptz, text, int, int, timestamptz, text)',
-    'outbox_republish_ids(uuid[], text, int, text)',
-    'inbox_replay(text, text, text, interval, int, text)',
-    'inbox_replay_ids(bigint[], text, text)',
-    'inbox_discard_ids(bigint[], text, text)',
-    'inbox_assign_key(bigint, text, text, text)',
-    'produce_watermark_set(text, text, text, text, text, text)']
+  FOR routine IN
+    SELECT p.oid::regprocedure AS name
+    FROM pg_proc AS p
+    WHERE p.pronamespace = CAST(current_schema() AS regnamespace)
+      AND p.proname IN (
+        -- Enqueueing: who may call outbox_put needs no right on a table. The triggers keep the queue for everybody.
+        'outbox_put', 'pubsub_outbox_queue', 'pubsub_outbox_keep_queued',
+        -- Takes back the key that it has just inserted; consume may delete no other.
+        'inbox_key_is_free',
+        -- Repair: an operator can do nothing that is not written into twinbox_audit.
+        'outbox_replay', 'outbox_replay_ids', 'outbox_discard', 'outbox_discard_ids', 'outbox_republish', 'outbox_republish_ids',
+        'inbox_replay', 'inbox_replay_ids', 'inbox_discard_ids', 'inbox_assign_key', 'produce_watermark_set')
   LOOP
-    EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER', function_name);
-    EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', function_name, current_schema());
+    EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER', routine.name);
+    EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', routine.name, current_schema());
   END LOOP;
 END
 $$;
@@ -63,7 +57,7 @@ DECLARE
   rights CONSTANT jsonb := $rights$
   {
     "twinbox_emit": [
-      "EXECUTE ON FUNCTION outbox_put(text, bytea, jsonb, text, text, text), outbox_put(text, text, jsonb, text, text, text)"
+      "CALL outbox_put"
     ],
     "twinbox_produce": [
       "SELECT ON pubsub_outbox, pubsub_outbox_due, pubsub_outbox_published, pubsub_outbox_discarded",
@@ -72,7 +66,10 @@ DECLARE
       "UPDATE (dead_at, attempts, crashes, solo, payload_bytes, next_retry_at) ON pubsub_outbox_due",
       "SELECT, INSERT, UPDATE ON produce_watermark, produce_reject, produce_changed",
       "SELECT, INSERT, UPDATE, DELETE ON produce_run",
-      "EXECUTE ON FUNCTION produce_watermark_not_above(text, text, text), produce_bytes_today(text, text), produce_run_begin(text, text, text, bigint, text, bigint)"
+      "SELECT, INSERT ON produce_backfill",
+      "SELECT, INSERT, UPDATE ON produce_backfill_step",
+      "SELECT ON produce_backfill_status",
+      "CALL produce_watermark_not_above, produce_bytes_today, produce_run_begin, produce_backfill_begin"
     ],
     "twinbox_dispatch": [
       "SELECT ON pubsub_outbox, pubsub_outbox_due, pubsub_outbox_published",
@@ -84,7 +81,7 @@ DECLARE
       "SELECT, INSERT ON transactional_inbox",
       "SELECT, INSERT, UPDATE, DELETE ON transactional_inbox_failure",
       "SELECT, INSERT, UPDATE ON transactional_inbox_dead_letter, transactional_inbox_server",
-      "EXECUTE ON FUNCTION inbox_replay_begin(bigint, uuid), inbox_replay_end(bigint, uuid, boolean)"
+      "CALL inbox_key_is_free, inbox_replay_begin, inbox_replay_end"
     ],
     "twinbox_maintain": [
       "SELECT, DELETE ON pubsub_outbox",
@@ -94,28 +91,50 @@ DECLARE
     "twinbox_operate": [
       "SELECT ON pubsub_outbox, pubsub_outbox_due, pubsub_outbox_published, pubsub_outbox_discarded, pubsub_outbox_status, pubsub_outbox_backlog",
       "SELECT ON transactional_inbox, transactional_inbox_failure, transactional_inbox_dead_letter, transactional_inbox_server",
-      "SELECT ON produce_watermark, produce_watermark_status, produce_reject, produce_changed, produce_run, twinbox_audit",
-      "EXECUTE ON FUNCTION outbox_dead(text, text, interval, int), outbox_states(uuid[]), inbox_dead(text, text, interval, int), produce_bytes_today(text, text)",
-      "EXECUTE ON FUNCTION outbox_replay(text, text, text, interval, int, int, timestamptz, text), outbox_replay_ids(uuid[], text, int, text), outbox_discard(text, text, text, interval, int, text), outbox_discard_ids(uuid[], text, text), outbox_republish(text, timestamptz, timestamptz, text, int, int, timestamptz, text), outbox_republish_ids(uuid[], text, int, text)",
-      "EXECUTE ON FUNCTION inbox_replay(text, text, text, interval, int, text), inbox_replay_ids(bigint[], text, text), inbox_discard_ids(bigint[], text, text), inbox_assign_key(bigint, text, text, text)",
-      "EXECUTE ON FUNCTION produce_watermark_set(text, text, text, text, text, text)"
+      "SELECT ON produce_watermark, produce_watermark_status, produce_reject, produce_changed, produce_run, produce_backfill, produce_backfill_step, produce_backfill_status, twinbox_audit",
+      "CALL outbox_dead, outbox_states, inbox_dead, produce_bytes_today",
+      "CALL outbox_replay, outbox_replay_ids, outbox_discard, outbox_discard_ids, outbox_republish, outbox_republish_ids",
+      "CALL inbox_replay, inbox_replay_ids, inbox_discard_ids, inbox_assign_key",
+      "CALL produce_watermark_set"
     ],
     "twinbox_read": [
-      "SELECT ON pubsub_outbox_status, pubsub_outbox_backlog, produce_watermark_status, produce_run, twinbox_audit",
+      "SELECT ON pubsub_outbox_status, pubsub_outbox_backlog, produce_watermark_status, produce_backfill_status, produce_run, twinbox_audit",
       "SELECT (consumer, attempts, first_failed_at, last_failed_at) ON transactional_inbox_failure",
       "SELECT (id, consumer, reason, attempts, published_at, first_dead_at, last_dead_at, closed_at, closed_as, replay_requested_at) ON transactional_inbox_dead_letter",
-      "EXECUTE ON FUNCTION produce_bytes_today(text, text)"
+      "CALL produce_bytes_today"
     ]
   }$rights$;
   role_name text;
   granted   text;
+  called    text;
+  routine   text;
+  found_one boolean;
 BEGIN
   FOR role_name IN SELECT r.rolname FROM pg_roles AS r WHERE rights ? CAST(r.rolname AS text) ORDER BY r.rolname LOOP
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), role_name);
     -- Which migrations have run: a process that does not migrate itself waits for those it needs.
     EXECUTE format('GRANT SELECT ON %I TO %I', '${flyway:table}', role_name);
     FOR granted IN SELECT g.value FROM jsonb_array_elements_text(rights -> role_name) AS g LOOP
-      EXECUTE format('GRANT %s TO %I', granted, role_name);
+      IF granted NOT LIKE 'CALL %' THEN
+        EXECUTE format('GRANT %s TO %I', granted, role_name);
+        CONTINUE;
+      END IF;
+      -- All functions of a name: parameters may be added, and a right must not depend on their list.
+      FOREACH called IN ARRAY string_to_array(substr(granted, 6), ', ') LOOP
+        found_one := false;
+        FOR routine IN
+          SELECT CAST(p.oid::regprocedure AS text)
+          FROM pg_proc AS p
+          WHERE p.pronamespace = CAST(current_schema() AS regnamespace)
+            AND p.proname = called
+        LOOP
+          EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', routine, role_name);
+          found_one := true;
+        END LOOP;
+        IF NOT found_one THEN
+          RAISE EXCEPTION 'twinbox_grant_roles: % is to call %, which is not there', role_name, called;
+        END IF;
+      END LOOP;
     END LOOP;
     RETURN NEXT role_name;
   END LOOP;
