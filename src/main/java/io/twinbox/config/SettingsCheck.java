@@ -77,8 +77,14 @@ public final class SettingsCheck {
   public TwinboxProperties check() {
     refuseUnknownSettings();
     properties = bind();
-    requireTopicDir();
     Set<String> sets = properties.routeSets();
+    if (properties.migratesOnly()) {
+      refuseRoutesBesideMigrations(sets);
+      requireDatabase();
+      checkDurations();
+      return properties;
+    }
+    requireTopicDir();
     refuseUnknownSets(sets);
     requireSettings(sets, true);
     requireDatabase();
@@ -200,6 +206,15 @@ public final class SettingsCheck {
           "TWINBOX_TOPIC_DIR is '%s', which is no folder that this process can read."
               .formatted(properties.topicDir()),
           "Set it to the topic's folder, which holds query.sql, handle.camel.yaml and topic.properties as far as the route sets need them.");
+    }
+  }
+
+  private static void refuseRoutesBesideMigrations(Set<String> sets) {
+    if (!sets.isEmpty()) {
+      throw new StartupException(
+          "TWINBOX_MIGRATIONS is 'only', which ends after the migrations, but TWINBOX_ROUTES asks for %s."
+              .formatted(String.join(", ", sets)),
+          "Take TWINBOX_ROUTES away for a migration job; for a process that migrates and then works set TWINBOX_MIGRATIONS=run.");
     }
   }
 

@@ -18,6 +18,10 @@ import org.springframework.validation.annotation.Validated;
 /**
  * The settings of {@code application.properties}, which documents each with its unit and default,
  * checked at start. Routes and statements read the same settings by name.
+ *
+ * @param migrations {@code run}: migrate at start; {@code wait}: wait until another process has;
+ *     {@code only}: migrate and exit
+ * @param migrationsWait how long {@code wait} waits
  */
 @Validated
 @ConfigurationProperties("twinbox")
@@ -29,6 +33,8 @@ public record TwinboxProperties(
     @NotBlank String pod,
     String source,
     String consumer,
+    @Pattern(regexp = "run|wait|only", message = "must be run, wait or only") String migrations,
+    @NotNull Duration migrationsWait,
     @Valid @NotNull Dispatch dispatch,
     @Valid @NotNull Consume consume,
     @Valid @NotNull Produce produce,
@@ -42,6 +48,11 @@ public record TwinboxProperties(
       routes.stream().map(String::strip).filter(set -> !set.isEmpty()).forEach(sets::add);
     }
     return sets;
+  }
+
+  /** Whether this process is a job that migrates and does nothing else. */
+  public boolean migratesOnly() {
+    return "only".equals(migrations);
   }
 
   /** Settings of the outbox's publishing side. */

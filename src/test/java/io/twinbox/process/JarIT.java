@@ -95,6 +95,27 @@ class JarIT {
     }
   }
 
+  /** What the clients bring and nothing uses, 21 MB of it; docs/deploy.md, "The image". */
+  @Test
+  void theJarHoldsNothingThatNothingUses() throws IOException {
+    List<String> libraries = new ArrayList<>();
+    try (JarFile jar = new JarFile("target/twinbox.jar")) {
+      for (Enumeration<JarEntry> entries = jar.entries(); entries.hasMoreElements(); ) {
+        String name = entries.nextElement().getName();
+        if (name.startsWith("BOOT-INF/lib/")) {
+          libraries.add(name.substring("BOOT-INF/lib/".length()));
+        }
+      }
+    }
+    assertThat(libraries)
+        .anyMatch(name -> name.startsWith("google-cloud-bigquery-"))
+        .noneMatch(
+            name ->
+                name.matches(
+                    "(grpc-xds|grpc-googleapis|grpc-services|conscrypt|arrow|flatbuffers|netty|.*bigquerystorage).*"));
+    assertThat(Files.size(Path.of("target/twinbox.jar"))).isLessThan(90_000_000);
+  }
+
   @Test
   void theJarHoldsNothingOfTheTests() throws IOException {
     List<String> names = new ArrayList<>();
