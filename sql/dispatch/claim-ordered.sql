@@ -116,11 +116,11 @@ scan AS (
            ELSE (SELECT h.ordering_key FROM head AS h WHERE h.n = 600)
          END AS cursor
 )
-SELECT scan.cursor, r.seq, r.id, r.payload, r.attributes, r.ordering_key, r.attempts
+SELECT scan.cursor, r.seq, r.id, r.payload, r.attributes, r.ordering_key, r.attempts, r.created_at
 FROM unsynced
 CROSS JOIN scan
 LEFT JOIN (
-  SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts
+  SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts, o.created_at
   FROM claimed AS c
   JOIN pubsub_outbox AS o ON o.seq = c.seq) AS r ON true
 ORDER BY r.seq

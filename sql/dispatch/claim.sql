@@ -61,7 +61,7 @@ quarantined AS (
     AND d.crashes + 1 >= CAST(:#${properties:twinbox.dispatch.max-crashes} AS int)
 )
 SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts,
-       c.locked_at AS claimed_at, c.due_at
+       c.locked_at AS claimed_at, c.due_at, o.created_at
 FROM claimed AS c
 JOIN pubsub_outbox AS o ON o.seq = c.seq
 WHERE (SELECT setting IS NOT NULL FROM unsynced)

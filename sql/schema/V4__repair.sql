@@ -542,6 +542,44 @@ $$;
 COMMENT ON FUNCTION outbox_discard_ids(uuid[], text, text) IS
   'Discards these events, as outbox_discard does, and returns how many; also events that are due or waiting, but none that a pod holds. All or nothing. Errors: no reason; no ids; an id that is unknown, claimed, published or discarded, named with its state.';
 
+-- Outbox: claims of a pod ---------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION outbox_release(
+  topic  text,
+  pod    text,
+  reason text DEFAULT NULL,
+  who    text DEFAULT NULL)
+RETURNS bigint
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+AS $$
+DECLARE
+  number bigint;
+BEGIN
+  PERFORM twinbox_check_repair('outbox_release', reason);
+  IF pod IS NULL OR btrim(pod) = '' THEN
+    RAISE EXCEPTION 'outbox_release: pod is missing' USING ERRCODE = 'invalid_parameter_value',
+      HINT = 'Give a name that stands in pubsub_outbox_due.lock_id.';
+  END IF;
+  -- Without a token the next claim does not suspect the events of having ended the pod.
+  UPDATE pubsub_outbox_due AS d
+  SET next_retry_at = clock_timestamp(), lock_id = NULL, claim_token = NULL, locked_at = NULL, solo = false
+  WHERE d.topic_name = topic
+    AND d.lock_id = pod
+    AND d.dead_at IS NULL;
+  GET DIAGNOSTICS number = ROW_COUNT;
+  IF number = 0 THEN
+    RAISE EXCEPTION 'outbox_release: pod % holds no event of topic %', pod, coalesce(topic, 'NULL')
+      USING ERRCODE = 'no_data_found', HINT = 'pubsub_outbox_status.lock_id shows who holds what.';
+  END IF;
+  PERFORM twinbox_audit_add(who, 'outbox_release', topic, NULL, reason, number, jsonb_build_object('pod', pod));
+  RETURN number;
+END
+$$;
+
+COMMENT ON FUNCTION outbox_release(text, text, text, text) IS
+  'Takes a pod''s claims on a topic away, so that its events are due at once, not when the lease ends. What the pod is just publishing, if it lives, is published twice; consumers absorb that. Returns how many. Errors: no reason; no pod; the pod holds nothing.';
+
 -- Outbox: published events again -------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION outbox_queue_again(ids uuid[], base timestamptz, per_second int)

@@ -47,6 +47,7 @@ public class LogOneLine implements ExceptionHandler {
       log.warn("{}; it is tried again.", line);
     }
     log.debug("The failure in full", exception);
+    LogContext.end();
   }
 
   /** The same line is worth saying once in a while, not with every poll. */

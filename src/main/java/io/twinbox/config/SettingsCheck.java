@@ -93,6 +93,7 @@ public final class SettingsCheck {
     checkConsume(sets);
     checkProduce(sets);
     RetentionCheck.check(properties, sets);
+    checkOperate();
     return properties;
   }
 
@@ -310,6 +311,23 @@ public final class SettingsCheck {
           "TWINBOX_CONSUME_LOCK_TIMEOUT is '%s'; PostgreSQL, which reads it, knows no unit m."
               .formatted(lockTimeout),
           "Write it in seconds.");
+    }
+  }
+
+  /** Without a login the management port must not be reachable from elsewhere. */
+  private void checkOperate() {
+    String address = environment.getProperty("management.server.address", "").strip();
+    if (!properties.operate().loginRequired()
+        && !List.of("127.0.0.1", "localhost", "::1").contains(address)) {
+      throw new StartupException(
+          "TWINBOX_OPERATE_LOGIN_REQUIRED is false, and the management port would be open to other machines (MANAGEMENT_SERVER_ADDRESS is %s)."
+              .formatted(address.isEmpty() ? "not set" : "'" + address + "'"),
+          "Leave it true and set SPRING_SECURITY_USER_NAME and SPRING_SECURITY_USER_PASSWORD, or set MANAGEMENT_SERVER_ADDRESS to 127.0.0.1.");
+    }
+    if (properties.operate().stuckAfter().compareTo(Duration.ofMinutes(1)) < 0) {
+      throw new StartupException(
+          "TWINBOX_OPERATE_STUCK_AFTER (twinbox.operate.stuck-after) is less than a minute: a slow call would restart the process.",
+          "Set it to 1m or more.");
     }
   }
 

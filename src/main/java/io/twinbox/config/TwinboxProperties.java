@@ -39,7 +39,8 @@ public record TwinboxProperties(
     @Valid @NotNull Consume consume,
     @Valid @NotNull Produce produce,
     @Valid @NotNull Reconcile reconcile,
-    @Valid @NotNull Maintain maintain) {
+    @Valid @NotNull Maintain maintain,
+    @Valid @NotNull Operate operate) {
 
   /** The route sets that this process runs, in the order given, each once. */
   public Set<String> routeSets() {
@@ -163,4 +164,19 @@ public record TwinboxProperties(
       @NotNull Duration interval,
       @Min(1) int batchSize,
       @NotNull Duration statementTimeout) {}
+
+  /**
+   * Settings of what operators see and may do.
+   *
+   * @param loginRequired whether the management port asks for a login; false is for loopback only
+   * @param metricsOpen whether /actuator/prometheus can be read without a login
+   * @param sampleInterval least pause between two looks at the database for metrics and JMX
+   * @param stuckAfter how long a stage may have work and finish none of it, at least a minute,
+   *     until liveness fails
+   */
+  public record Operate(
+      boolean loginRequired,
+      boolean metricsOpen,
+      @NotNull Duration sampleInterval,
+      @NotNull Duration stuckAfter) {}
 }

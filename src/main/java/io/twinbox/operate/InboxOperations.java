@@ -5,11 +5,14 @@ import static io.twinbox.operate.Repairs.orDefault;
 import static io.twinbox.operate.Repairs.parameters;
 import static io.twinbox.operate.Repairs.who;
 
+import io.twinbox.pubsub.SubscriptionWatch;
+import java.util.List;
 import java.util.Map;
 import javax.management.MalformedObjectNameException;
 import javax.management.ObjectName;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.context.annotation.Conditional;
+import org.springframework.jmx.export.annotation.ManagedAttribute;
 import org.springframework.jmx.export.annotation.ManagedOperation;
 import org.springframework.jmx.export.annotation.ManagedOperationParameter;
 import org.springframework.jmx.export.annotation.ManagedOperationParameters;
@@ -35,17 +38,119 @@ public class InboxOperations implements SelfNaming {
   private static final String IDS =
       "The letters' ids (numbers, from listDead), separated by commas, spaces or lines.";
 
+  private static final List<String> ROUTES = List.of("consume");
+
   private final Repairs repairs;
   private final String consumer;
+  private final DatabaseSampler sampler;
+  private final ConsumeMeters meters;
+  private final SubscriptionWatch subscription;
+  private final RoutePause pause;
 
-  InboxOperations(Repairs repairs, @Value("${twinbox.consumer}") String consumer) {
+  InboxOperations(
+      Repairs repairs,
+      @Value("${twinbox.consumer}") String consumer,
+      DatabaseSampler sampler,
+      ConsumeMeters meters,
+      SubscriptionWatch subscription,
+      RoutePause pause) {
     this.repairs = repairs;
     this.consumer = consumer;
+    this.sampler = sampler;
+    this.meters = meters;
+    this.subscription = subscription;
+    this.pause = pause;
   }
 
   @Override
   public ObjectName getObjectName() throws MalformedObjectNameException {
     return Repairs.objectName("Inbox", "consumer", consumer);
+  }
+
+  @ManagedAttribute(
+      description =
+          "This consumer's open dead letters, as of the last look at the database; 100000 is that or more, -1 not known yet")
+  public long getDead() {
+    return figure("dead");
+  }
+
+  @ManagedAttribute(
+      description =
+          "Messages whose handler has failed and that Pub/Sub delivers again, as of the last look at the database")
+  public long getWaiting() {
+    return figure("failing");
+  }
+
+  @ManagedAttribute(description = "Messages that this pod is applying now")
+  public int getInFlight() {
+    return meters.inHand();
+  }
+
+  @ManagedAttribute(
+      description = "Messages that this pod applied each second between the last two looks")
+  public double getAppliedPerSecond() {
+    return meters.appliedRate().perSecond();
+  }
+
+  @ManagedAttribute(
+      description = "Duplicates that this pod absorbed each second between the last two looks")
+  public double getDuplicatesPerSecond() {
+    return meters.duplicateRate().perSecond();
+  }
+
+  @ManagedAttribute(
+      description =
+          "Where and why the last delivery to this pod failed, or the newest dead letter's reason")
+  public String getLastError() {
+    DatabaseSample sample = sampler.sample();
+    return meters.lastError() != null || sample == null
+        ? meters.lastError()
+        : (String) sample.inbox().get("last_error");
+  }
+
+  @ManagedAttribute(
+      description = "Why nothing is received from the subscription now; empty when it is")
+  public String getTrouble() {
+    return subscription.trouble();
+  }
+
+  @ManagedAttribute(description = "Whether this pod's consumer is paused")
+  public boolean isPaused() {
+    return pause.paused(ROUTES);
+  }
+
+  @ManagedAttribute(
+      description =
+          "How many seconds old the figures from the database are; NaN before the first look")
+  public double getSampleAgeSeconds() {
+    return sampler.ageSeconds();
+  }
+
+  private long figure(String column) {
+    DatabaseSample sample = sampler.sample();
+    return sample == null ? -1 : ((Number) sample.inbox().get(column)).longValue();
+  }
+
+  @ManagedOperation(
+      description =
+          "Stops this pod from receiving messages; what it has in hand comes to its end. Other pods go on: to stop all of them, pause each or scale them to none. It lasts until resume or the pod's end, and the pod is not ready meanwhile.")
+  @ManagedOperationParameters({
+    @ManagedOperationParameter(name = "reason", description = REASON),
+    @ManagedOperationParameter(name = "who", description = WHO)
+  })
+  public String pause(String reason, String who) {
+    return pause.pause(ROUTES, null, consumer, reason, who);
+  }
+
+  @ManagedOperation(
+      description =
+          "Lets this pod receive messages again, after pause or after its route was stopped.")
+  @ManagedOperationParameters({
+    @ManagedOperationParameter(name = "reason", description = REASON),
+    @ManagedOperationParameter(name = "who", description = WHO)
+  })
+  public String resume(String reason, String who) {
+    return pause.resume(ROUTES, null, consumer, reason, who);
   }
 
   @ManagedOperation(

@@ -36,4 +36,16 @@ abstract class OnRouteSet implements Condition {
       super("consume");
     }
   }
+
+  static final class Produce extends OnRouteSet {
+    Produce() {
+      super("produce");
+    }
+  }
+
+  static final class Maintain extends OnRouteSet {
+    Maintain() {
+      super("maintain");
+    }
+  }
 }

@@ -6,11 +6,14 @@ import static io.twinbox.operate.Repairs.parameters;
 import static io.twinbox.operate.Repairs.time;
 import static io.twinbox.operate.Repairs.who;
 
+import io.twinbox.pubsub.PublishGate;
+import java.util.List;
 import java.util.Map;
 import javax.management.MalformedObjectNameException;
 import javax.management.ObjectName;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.context.annotation.Conditional;
+import org.springframework.jmx.export.annotation.ManagedAttribute;
 import org.springframework.jmx.export.annotation.ManagedOperation;
 import org.springframework.jmx.export.annotation.ManagedOperationParameter;
 import org.springframework.jmx.export.annotation.ManagedOperationParameters;
@@ -38,17 +41,143 @@ public class OutboxOperations implements SelfNaming {
   private static final String PER_SECOND =
       "How many of them become due each second, so that new events are sent between them. 0: 500.";
 
+  private static final List<String> ROUTES = List.of("dispatch", "dispatch-ordered");
+
   private final Repairs repairs;
   private final String topic;
+  private final DatabaseSampler sampler;
+  private final DispatchMeters meters;
+  private final PublishGate gate;
+  private final RoutePause pause;
 
-  OutboxOperations(Repairs repairs, @Value("${topic.name}") String topic) {
+  OutboxOperations(
+      Repairs repairs,
+      @Value("${topic.name}") String topic,
+      DatabaseSampler sampler,
+      DispatchMeters meters,
+      PublishGate gate,
+      RoutePause pause) {
     this.repairs = repairs;
     this.topic = topic;
+    this.sampler = sampler;
+    this.meters = meters;
+    this.gate = gate;
+    this.pause = pause;
   }
 
   @Override
   public ObjectName getObjectName() throws MalformedObjectNameException {
     return Repairs.objectName("Outbox", "topic", topic);
+  }
+
+  @ManagedAttribute(
+      description =
+          "Events of this topic that could be sent now, as of the last look at the database; 100000 is that or more, -1 not known yet")
+  public long getDue() {
+    return figure("due");
+  }
+
+  @ManagedAttribute(
+      description =
+          "Events of this topic that some pod is sending, as of the last look at the database")
+  public long getInFlight() {
+    return figure("claimed");
+  }
+
+  @ManagedAttribute(
+      description =
+          "Events of this topic that wait for their next try, as of the last look at the database")
+  public long getWaiting() {
+    return figure("waiting");
+  }
+
+  @ManagedAttribute(
+      description = "Events of this topic that are dead, as of the last look at the database")
+  public long getDead() {
+    return figure("dead");
+  }
+
+  @ManagedAttribute(
+      description = "For how many seconds the oldest due event of this topic could have been sent")
+  public long getOldestDueSeconds() {
+    return figure("oldest_due_seconds");
+  }
+
+  @ManagedAttribute(
+      description = "Events that this pod published each second between the last two looks")
+  public double getPublishedPerSecond() {
+    return meters.publishedRate().perSecond();
+  }
+
+  @ManagedAttribute(
+      description =
+          "What Pub/Sub or the network said of the last event that this pod could not publish")
+  public String getLastError() {
+    return meters.lastError();
+  }
+
+  @ManagedAttribute(description = "Why this pod holds all events back now; empty when it does not")
+  public String getTrouble() {
+    return gate.trouble();
+  }
+
+  @ManagedAttribute(description = "Whether this pod's dispatch is paused")
+  public boolean isPaused() {
+    return pause.paused(ROUTES);
+  }
+
+  @ManagedAttribute(
+      description =
+          "How many seconds old the figures from the database are; NaN before the first look")
+  public double getSampleAgeSeconds() {
+    return sampler.ageSeconds();
+  }
+
+  private long figure(String column) {
+    DatabaseSample sample = sampler.sample();
+    return sample == null ? -1 : (long) sample.topic(topic, column);
+  }
+
+  @ManagedOperation(
+      description =
+          "Stops this pod from taking events of the topic; what it has taken is still sent. Other pods go on: to stop all of them, pause each or scale them to none. It lasts until resume or the pod's end, and the pod is not ready meanwhile.")
+  @ManagedOperationParameters({
+    @ManagedOperationParameter(name = "reason", description = REASON),
+    @ManagedOperationParameter(name = "who", description = WHO)
+  })
+  public String pause(String reason, String who) {
+    return pause.pause(ROUTES, topic, null, reason, who);
+  }
+
+  @ManagedOperation(
+      description =
+          "Lets this pod take events of the topic again, after pause or after its routes were stopped.")
+  @ManagedOperationParameters({
+    @ManagedOperationParameter(name = "reason", description = REASON),
+    @ManagedOperationParameter(name = "who", description = WHO)
+  })
+  public String resume(String reason, String who) {
+    return pause.resume(ROUTES, topic, null, reason, who);
+  }
+
+  @ManagedOperation(
+      description =
+          "Takes away what a pod has claimed of this topic, so that other pods send it now and not when the lease ends. If that pod lives, what it is just sending is published TWICE; inboxes absorb that, other consumers must. For a pod that is surely gone.")
+  @ManagedOperationParameters({
+    @ManagedOperationParameter(
+        name = "pod",
+        description = "The pod's name as it stands in pubsub_outbox_status.lock_id."),
+    @ManagedOperationParameter(name = "reason", description = REASON),
+    @ManagedOperationParameter(name = "who", description = WHO)
+  })
+  public String releaseClaims(String pod, String reason, String who) {
+    return "Due again: %s."
+        .formatted(
+            repairs
+                .row(
+                    "outbox-release.sql",
+                    parameters("topic", topic, "pod", pod, "reason", reason, "who", who(who)))
+                .get("released"));
   }
 
   @ManagedOperation(

@@ -214,4 +214,35 @@ class SettingsCheckTest {
             StartupFailureAnalyzer.withoutSecrets("jdbc:postgresql://h/d?user=u&password=p&ssl=on"))
         .isEqualTo("jdbc:postgresql://h/d?user=***&password=***&ssl=on");
   }
+
+  @Test
+  void withoutALoginTheManagementPortMustBeOnLoopback() {
+    assertThat(refusal(good("TWINBOX_OPERATE_LOGIN_REQUIRED", "false")))
+        .contains("open to other machines (MANAGEMENT_SERVER_ADDRESS is not set)")
+        .contains("SPRING_SECURITY_USER_PASSWORD");
+    assertThat(
+            refusal(
+                good(
+                    "TWINBOX_OPERATE_LOGIN_REQUIRED",
+                    "false",
+                    "MANAGEMENT_SERVER_ADDRESS",
+                    "0.0.0.0")))
+        .contains("'0.0.0.0'");
+    assertThatCode(
+            () ->
+                new SettingsCheck(
+                        environment(
+                            good(
+                                "TWINBOX_OPERATE_LOGIN_REQUIRED",
+                                "false",
+                                "MANAGEMENT_SERVER_ADDRESS",
+                                "127.0.0.1")))
+                    .check())
+        .doesNotThrowAnyException();
+  }
+
+  @Test
+  void aStageIsNotCalledStuckAfterSeconds() {
+    assertThat(refusal(good("TWINBOX_OPERATE_STUCK_AFTER", "59s"))).contains("less than a minute");
+  }
 }

@@ -131,6 +131,8 @@ public final class LocalRun {
     defaults.put("twinbox.reload", "true");
     defaults.put("server.address", "127.0.0.1");
     defaults.put("management.server.address", "127.0.0.1");
+    // On loopback only, Hawtio opens without a login.
+    defaults.put("twinbox.operate.login-required", "false");
     defaults.put("server.port", freePort(8080));
     defaults.put("management.server.port", freePort(8081));
     defaults.put("logging.level.root", "WARN");
@@ -273,7 +275,7 @@ public final class LocalRun {
     say(
         "Management   http://127.0.0.1:"
             + environment.getProperty("local.management.port")
-            + "/actuator/health");
+            + "/actuator/hawtio   (no login: this machine only)");
     say(
         "Route sets   "
             + environment.getProperty("twinbox.routes")

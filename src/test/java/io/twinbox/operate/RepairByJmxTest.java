@@ -8,11 +8,13 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.twinbox.promises.PromiseTest;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.UUID;
 import java.util.stream.Collectors;
 import javax.management.JMException;
+import javax.management.MBeanAttributeInfo;
 import javax.management.MBeanInfo;
 import javax.management.MBeanOperationInfo;
 import javax.management.MBeanParameterInfo;
@@ -27,6 +29,8 @@ class RepairByJmxTest extends PromiseTest {
 
   private static final String OUTBOX = "io.twinbox:type=Outbox,topic=orders";
   private static final String INBOX = "io.twinbox:type=Inbox,consumer=ledger";
+  private static final String PRODUCE = "io.twinbox:type=Produce,source=orders-source";
+  private static final String MAINTAIN = "io.twinbox:type=Maintain";
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
@@ -73,11 +77,13 @@ class RepairByJmxTest extends PromiseTest {
   void beansAreThereWhereTheirRouteSetRunsAndNowhereElse() throws Exception {
     createTopicAndSubscription();
     start("maintain", ENABLED[0]);
-    assertThat(server.queryNames(new ObjectName("io.twinbox:*"), null)).isEmpty();
+    assertThat(server.queryNames(new ObjectName("io.twinbox:*"), null))
+        .containsExactly(new ObjectName(MAINTAIN));
     start(
         "dispatch", ENABLED[0], "spring.jmx.unique-names=true", "spring.jmx.default-domain=second");
     assertThat(server.queryNames(new ObjectName("io.twinbox:*"), null))
-        .containsExactly(new ObjectName(OUTBOX));
+        .containsExactlyInAnyOrder(
+            new ObjectName(MAINTAIN), new ObjectName(OUTBOX), new ObjectName(PRODUCE));
   }
 
   @Test
@@ -103,13 +109,19 @@ class RepairByJmxTest extends PromiseTest {
   @Test
   void everyOperationAndParameterIsDescribed() throws Exception {
     createTopicAndSubscription();
-    start("dispatch,consume", ENABLED);
-    for (String bean : new String[] {OUTBOX, INBOX}) {
+    start("dispatch,consume,maintain", ENABLED);
+    for (String bean : new String[] {OUTBOX, INBOX, PRODUCE, MAINTAIN}) {
       MBeanInfo info = server.getMBeanInfo(new ObjectName(bean));
       assertThat(info.getDescription()).contains("twinbox_audit");
-      assertThat(info.getAttributes()).isEmpty();
+      for (MBeanAttributeInfo attribute : info.getAttributes()) {
+        assertThat(attribute.isWritable()).as(attribute.getName()).isFalse();
+        assertThat(attribute.getDescription()).as(attribute.getName()).hasSizeGreaterThan(30);
+      }
       assertThat(info.getOperations()).isNotEmpty();
       for (MBeanOperationInfo operation : info.getOperations()) {
+        if ("getter".equals(operation.getDescriptor().getFieldValue("role"))) {
+          continue;
+        }
         assertThat(operation.getDescription()).as(operation.getName()).hasSizeGreaterThan(60);
         for (MBeanParameterInfo parameter : operation.getSignature()) {
           assertThat(parameter.getName()).as(operation.getName()).doesNotMatch("p[0-9]+");
@@ -302,5 +314,138 @@ class RepairByJmxTest extends PromiseTest {
         .asString()
         .doesNotContain("PL/pgSQL")
         .doesNotContain("SELECT ");
+  }
+
+  private Object attribute(String bean, String name) throws JMException {
+    return server.getAttribute(new ObjectName(bean), name);
+  }
+
+  @Test
+  void figuresAreShownPerTopicAndConsumer() throws Exception {
+    pubSub.createTopic(PROJECT, TOPIC);
+    start("dispatch,consume", ENABLED[0], ENABLED[1], "twinbox.operate.sample-interval=50ms");
+    UUID dead = put("dead");
+    put("due");
+    put("due too");
+    eventually()
+        .until(
+            () -> {
+              die(dead);
+              return Long.valueOf(2).equals(attribute(OUTBOX, "Due"))
+                  && Long.valueOf(1).equals(attribute(OUTBOX, "Dead"));
+            });
+    assertThat(attribute(OUTBOX, "Trouble")).asString().contains("no subscription");
+    assertThat(attribute(OUTBOX, "Waiting")).isEqualTo(0L);
+    assertThat(attribute(OUTBOX, "InFlight")).isEqualTo(0L);
+    eventually().until(() -> (long) attribute(OUTBOX, "OldestDueSeconds") >= 1);
+    pubSub.createSubscription(PROJECT, SUBSCRIPTION, TOPIC);
+    eventually().until(() -> count("effect") == 2);
+    eventually().until(() -> Long.valueOf(0).equals(attribute(OUTBOX, "Due")));
+    assertThat(attribute(OUTBOX, "Trouble")).isNull();
+
+    assertThat(attribute(INBOX, "Dead")).isEqualTo(0L);
+    publish("keyless", Map.of());
+    eventually().until(() -> Long.valueOf(1).equals(attribute(INBOX, "Dead")));
+    assertThat(attribute(INBOX, "LastError")).asString().contains("outbox_id");
+    assertThat((double) attribute(INBOX, "SampleAgeSeconds")).isBetween(0.0, 30.0);
+  }
+
+  @Test
+  void aPodIsPausedAndResumed() throws Exception {
+    createTopicAndSubscription();
+    start("dispatch,consume", ENABLED);
+    refused("who is missing", OUTBOX, "pause", "r", "");
+    refused("reason is missing", INBOX, "pause", "", "mia");
+    assertThat(call(OUTBOX, "pause", "INC-1", "mia"))
+        .startsWith("Paused in pod pod-0: dispatch, dispatch-ordered.");
+    assertThat(attribute(OUTBOX, "Paused")).isEqualTo(true);
+    assertThat(call(INBOX, "pause", "INC-1", "mia")).startsWith("Paused in pod pod-0: consume.");
+    put("one");
+    put("two", "{}", "key");
+    publish("three", Map.of("outbox_id", "k3"));
+    assertThat(call(INBOX, "pause", "INC-1", "mia")).contains("nothing, it was so already");
+    eventually()
+        .during(Duration.ofMillis(600))
+        .until(() -> published().size() == 1 && count("effect") == 0);
+    assertThat(count("pubsub_outbox_due")).isEqualTo(2);
+
+    assertThat(call(OUTBOX, "resume", "INC-1 is over", "mia"))
+        .startsWith("Resumed in pod pod-0: dispatch, dispatch-ordered.");
+    eventually().until(() -> published().size() == 3);
+    assertThat(count("effect")).isZero();
+    assertThat(call(INBOX, "resume", "INC-1 is over", "mia"))
+        .startsWith("Resumed in pod pod-0: consume.");
+    eventually().until(() -> count("effect") == 3);
+    assertThat(attribute(INBOX, "Paused")).isEqualTo(false);
+    assertThat(
+            jdbc.queryForList(
+                "SELECT action || ' ' || who || ' ' || (detail ->> 'pod') FROM twinbox_audit ORDER BY id",
+                String.class))
+        .containsExactly(
+            "pause mia pod-0",
+            "pause mia pod-0",
+            "pause mia pod-0",
+            "resume mia pod-0",
+            "resume mia pod-0");
+  }
+
+  @Test
+  void claimsOfAPodThatIsGoneAreReleased() throws Exception {
+    createTopicAndSubscription();
+    UUID one = put("one");
+    put("two");
+    jdbc.update(
+        "UPDATE pubsub_outbox_due SET lock_id = 'gone', claim_token = gen_random_uuid(), locked_at = now(), next_retry_at = now() + interval '1 day'");
+    start("dispatch", ENABLED[0]);
+    refused("pod other holds no event", OUTBOX, "releaseClaims", "other", "r", "mia");
+    refused("pod is missing", OUTBOX, "releaseClaims", " ", "r", "mia");
+    assertThat(state(one)).isEqualTo("claimed");
+    assertThat(call(OUTBOX, "releaseClaims", "gone", "its node died", "mia"))
+        .isEqualTo("Due again: 2.");
+    eventually().until(() -> published().size() == 2);
+    assertThat(list(OUTBOX, "listRepairs", 0).get(0).get("detail").toString()).contains("gone");
+    MBeanOperationInfo release =
+        Arrays.stream(server.getMBeanInfo(new ObjectName(OUTBOX)).getOperations())
+            .filter(o -> o.getName().equals("releaseClaims"))
+            .findFirst()
+            .orElseThrow();
+    assertThat(release.getDescription()).contains("published TWICE");
+  }
+
+  @Test
+  void aWatermarkIsSet() throws Exception {
+    createTopicAndSubscription();
+    start("dispatch", ENABLED[0]);
+    assertThat(call(PRODUCE, "setWatermark", "2026-01-31T09:00:00Z", "late rows", "mia"))
+        .isEqualTo("The watermark was not set and is 2026-01-31T09:00:00Z now.");
+    assertThat(call(PRODUCE, "setWatermark", "2026-01-30T09:00:00Z", "later rows", "mia"))
+        .isEqualTo("The watermark was 2026-01-31T09:00:00Z and is 2026-01-30T09:00:00Z now.");
+    refused("is no TIMESTAMP", PRODUCE, "setWatermark", "yesterday", "r", "mia");
+    refused("who is missing", PRODUCE, "setWatermark", "2026-01-30T09:00:00Z", "r", "");
+    JsonNode watermark = list(PRODUCE, "listWatermark").get(0);
+    assertThat(watermark.get("value").asText()).isEqualTo("2026-01-30T09:00:00Z");
+    assertThat(watermark.get("set_by").asText()).isEqualTo("mia");
+    assertThat(list(PRODUCE, "listRuns", 0)).isEmpty();
+  }
+
+  @Test
+  void retentionRunsNow() throws Exception {
+    put("old");
+    put("young");
+    jdbc.update("DELETE FROM pubsub_outbox_due");
+    start("maintain", ENABLED[0], "twinbox.maintain.interval=1d");
+    // Only now: the first clean-up runs by itself at the start.
+    jdbc.update(
+        "UPDATE pubsub_outbox SET created_at = now() - interval '60 days' WHERE payload = 'old'");
+    jdbc.update(
+        "INSERT INTO pubsub_outbox_published SELECT id, topic_name, created_at, '1', payload_hash FROM pubsub_outbox");
+    refused("reason is missing", MAINTAIN, "runRetention", "", "mia");
+    assertThat(call(MAINTAIN, "runRetention", "disk is full", "mia"))
+        .isEqualTo("Deleted: 1. Nothing else is old enough.");
+    assertThat(count("pubsub_outbox")).isEqualTo(1);
+    assertThat(
+            jdbc.queryForObject(
+                "SELECT action || ' ' || rows || ' ' || reason FROM twinbox_audit", String.class))
+        .isEqualTo("run_retention 1 disk is full");
   }
 }

@@ -72,6 +72,9 @@ class RepairDocumentTest extends PromiseTest {
       run.execute(
           "INSERT INTO pubsub_outbox_published SELECT id, topic_name, '2026-01-31T10:00:00Z', 'm', payload_hash FROM pubsub_outbox");
       run.execute("DELETE FROM pubsub_outbox_due");
+    } else if (statement.contains("outbox_release")) {
+      run.execute(
+          "UPDATE pubsub_outbox_due SET lock_id = 'invoices-dispatch-7d9f', claim_token = gen_random_uuid()");
     } else {
       run.execute(
           "UPDATE pubsub_outbox_due SET dead_at = now() - interval '2 days', last_error = 'too large, unknown field'");
@@ -101,7 +104,7 @@ class RepairDocumentTest extends PromiseTest {
                OR proname IN ('outbox_dead', 'inbox_dead')
             """,
             String.class);
-    assertThat(functions).hasSize(12);
+    assertThat(functions).hasSize(13);
     assertThat(functions).allSatisfy(f -> assertThat(document).contains(f));
     for (Class<?> bean : new Class<?>[] {OutboxOperations.class, InboxOperations.class}) {
       List<String> operations =

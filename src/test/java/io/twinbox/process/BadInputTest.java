@@ -346,6 +346,8 @@ class BadInputTest {
             refusal(
                 good("nothing")
                     .with(
+                        // The test reads text; in Kubernetes logs are JSON.
+                        "LOGGING_STRUCTURED_FORMAT_CONSOLE", "",
                         "TWINBOX_SERVICE_HOST", "10.0.0.1",
                         "TWINBOX_SERVICE_PORT", "8081",
                         "TWINBOX_SERVICE_PORT_HTTP", "8081",

@@ -19,6 +19,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -172,7 +173,7 @@ public abstract class PromiseTest {
     }
     ConfigurableApplicationContext context =
         new SpringApplicationBuilder(application)
-            .web(WebApplicationType.NONE)
+            .web(serves(settings) ? WebApplicationType.SERVLET : WebApplicationType.NONE)
             .registerShutdownHook(false)
             .run(arguments.toArray(String[]::new));
     running.add(context);
@@ -182,6 +183,11 @@ public abstract class PromiseTest {
   /** The instances that run, in the order of their start. */
   protected List<ConfigurableApplicationContext> running() {
     return running;
+  }
+
+  /** Most tests need no ports, and are quicker without. */
+  private static boolean serves(String... settings) {
+    return Arrays.stream(settings).anyMatch(s -> s.startsWith("management.server.port="));
   }
 
   protected void stop(ConfigurableApplicationContext context) {
