@@ -377,7 +377,6 @@ final class ProduceBenchmark {
     }
     report.add(
         "heap after collections, smallest of each tenth of %d, in MiB of 256:%s; the most of all %d"
-            .formatted(
-                after.size(), tenths, after.stream().mapToInt(i -> i).max().orElse(0)));
+            .formatted(after.size(), tenths, after.stream().mapToInt(i -> i).max().orElse(0)));
   }
 }
