@@ -82,14 +82,13 @@ public final class Reconciliation {
     this.outbox = new Side(outbox);
     this.inbox = inbox == null ? null : new Side(inbox);
     this.says = says;
-    this.report = new Report(question, bigQuery != null, inbox != null);
+    this.report = new Report(question, bigQuery, inbox != null);
   }
 
   /**
    * Compares.
    *
-   * @param bytesAllowed bytes that BigQuery may process, for this span and for the rest each; 0 for
-   *     no limit
+   * @param bytesAllowed bytes that BigQuery may process in all; 0 for no limit
    * @throws IllegalStateException when the span alone is dearer
    */
   public Report run(long bytesAllowed) throws SQLException, IOException, SourceEvents.Unreachable {
@@ -144,7 +143,7 @@ public final class Reconciliation {
                   null, null, (String) letter.get("reason"), (String) letter.get("id"), null));
         }
       }
-      report.finish(bigQuery);
+      report.finish();
       return report;
     }
   }
@@ -172,6 +171,10 @@ public final class Reconciliation {
   private void spoolKeys(boolean elsewhere, List<Key> keys, Spool spool) throws IOException {
     List<Key> usable = new ArrayList<>(keys.size());
     for (Key key : keys) {
+      if (!key.topic().equals(question.topic())) {
+        report.otherTopics += elsewhere ? 0 : 1;
+        continue;
+      }
       if (!elsewhere) {
         report.sourceRows++;
       }
@@ -399,6 +402,9 @@ public final class Reconciliation {
       report.add(Kind.DEAD, line(event, (String) sent.get("last_error"), null));
     } else if (queued) {
       report.add(Kind.COMING, line(event, "queued again", null));
+    } else if (is(sent, "discarded")) {
+      stages.discarded++;
+      report.add(Kind.DISCARDED, line(event, "in the outbox", null));
     } else if (is(sent, "published_lately")) {
       report.add(Kind.COMING, line(event, "published", null));
     } else {
@@ -458,12 +464,13 @@ public final class Reconciliation {
           "%,d events of the outbox have no row in BigQuery's span; to look for them in the rest, BigQuery %s %,d bytes."
               .formatted(
                   suspected,
-                  bytesAllowed > 0 && price > bytesAllowed ? "would process" : "will process",
+                  bytesAllowed > 0 && report.bytes + price > bytesAllowed
+                      ? "would process" : "will process",
                   price));
-      proven = bytesAllowed <= 0 || price <= bytesAllowed;
+      proven = bytesAllowed <= 0 || report.bytes + price <= bytesAllowed;
       if (proven) {
+        listSource(true, bytesAllowed <= 0 ? 0 : bytesAllowed - report.bytes, suspects);
         report.bytes += price;
-        listSource(true, bytesAllowed, suspects);
       }
     }
     suspects.seal();

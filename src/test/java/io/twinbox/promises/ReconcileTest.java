@@ -276,6 +276,13 @@ class ReconcileTest extends ProduceTest {
             "published, failed 1 times so far: no account",
             "DIFFERENT: see above.");
 
+    // Once through BigQuery may be paid for, and not twice: then it is not known.
+    long price = report.get("bytes_processed").asLong() / 2;
+    assertThat(
+            found(reconcile(1, "--twinbox.produce.max-bytes-billed=" + price * 3 / 2))
+                .get("unproven"))
+        .containsExactly(gone.toString());
+
     // BigQuery has it again: then nothing is too much.
     row("gone", "payload gone", "2020-01-01T00:00:00Z");
     assertThat(found(reconcile(1))).doesNotContainKey("not-in-bigquery");
@@ -293,6 +300,10 @@ class ReconcileTest extends ProduceTest {
     flow(5);
     jdbc.update("DELETE FROM pubsub_outbox");
     assertThat(reconcile(0).at("/from_bigquery/applied").asInt()).isEqualTo(5);
+
+    // A topic of services has no source and no query.
+    assertThat(reconcile(0, "--no-bigquery", "--twinbox.source=").at("/others/applied").asInt())
+        .isEqualTo(5);
 
     // The consumer's tables in a database of their own; a template must have no session.
     stopAll();
