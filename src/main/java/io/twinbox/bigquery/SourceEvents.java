@@ -296,8 +296,7 @@ public final class SourceEvents {
       }
     }
     if (job.getStatus().getError() != null) {
-      throw new IllegalArgumentException(
-          queryFile + ": " + job.getStatus().getError().getMessage());
+      throw new Unreachable(queryFile + ": " + job.getStatus().getError().getMessage());
     }
     TableId result = ((QueryJobConfiguration) job.getConfiguration()).getDestinationTable();
     Job done = job;

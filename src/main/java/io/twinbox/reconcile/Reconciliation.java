@@ -37,6 +37,9 @@ public final class Reconciliation {
   private static final int IN_INBOX = 1 << 6;
   private static final int FOUND_ELSEWHERE = 1 << 7;
 
+  /** A query is billed as this at least (cloud.google.com/bigquery/pricing: 10 MB per table). */
+  private static final long LEAST_BILLED = 10 * 1024 * 1024;
+
   private static final int KEYS_AT_ONCE = 2_000;
   private static final int IDS_AT_ONCE = 500;
   private static final int ROWS_AT_ONCE = 5_000;
@@ -100,9 +103,9 @@ public final class Reconciliation {
             "BigQuery will process %,d bytes%s."
                 .formatted(
                     price, bytesAllowed > 0 ? " (%,d are allowed)".formatted(bytesAllowed) : ""));
-        if (bytesAllowed > 0 && price > bytesAllowed) {
+        if (bytesAllowed > 0 && billed(price) > bytesAllowed) {
           throw new IllegalStateException(
-              "BigQuery would process %,d bytes, and %,d are allowed (twinbox.produce.max-bytes-billed, and what the day has left). It was not asked. Choose a shorter span, or raise the limit."
+              "BigQuery would process %,d bytes (and bills 10 MB at least), and %,d are allowed (twinbox.produce.max-bytes-billed, and what the day has left). It was not asked. Choose a shorter span, or raise the limit."
                   .formatted(price, bytesAllowed));
         }
         report.bytes = price;
@@ -464,12 +467,13 @@ public final class Reconciliation {
           "%,d events of the outbox have no row in BigQuery's span; to look for them in the rest, BigQuery %s %,d bytes."
               .formatted(
                   suspected,
-                  bytesAllowed > 0 && report.bytes + price > bytesAllowed
-                      ? "would process" : "will process",
+                  bytesAllowed > 0 && billed(report.bytes) + billed(price) > bytesAllowed
+                      ? "would process"
+                      : "will process",
                   price));
-      proven = bytesAllowed <= 0 || report.bytes + price <= bytesAllowed;
+      proven = bytesAllowed <= 0 || billed(report.bytes) + billed(price) <= bytesAllowed;
       if (proven) {
-        listSource(true, bytesAllowed <= 0 ? 0 : bytesAllowed - report.bytes, suspects);
+        listSource(true, bytesAllowed <= 0 ? 0 : bytesAllowed - billed(report.bytes), suspects);
         report.bytes += price;
       }
     }
@@ -490,6 +494,10 @@ public final class Reconciliation {
         }
       }
     }
+  }
+
+  private static long billed(long bytes) {
+    return Math.max(bytes, LEAST_BILLED);
   }
 
   private static Report.Line line(Event event, String detail, String letter) {

@@ -20,7 +20,8 @@ class CheckCommandTest {
     assertThat(run.exitCode()).as(run.out() + run.err()).isZero();
     assertThat(run.out())
         .contains("route sets produce, dispatch, consume, maintain")
-        .contains("Not looked at: the database", "Not looked at: BigQuery", "Not looked at: Pub/Sub")
+        .contains(
+            "Not looked at: the database", "Not looked at: BigQuery", "Not looked at: Pub/Sub")
         .endsWith("Good.\n");
     assertThat(run.err()).isEmpty();
     // A setting says where the folder is as well.
