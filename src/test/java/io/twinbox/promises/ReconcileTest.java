@@ -277,8 +277,7 @@ class ReconcileTest extends ProduceTest {
             "DIFFERENT: see above.");
 
     // One query may be paid for (10 MB at least), and not two: then it is not known.
-    assertThat(
-            found(reconcile(1, "--twinbox.produce.max-bytes-billed=15000000")).get("unproven"))
+    assertThat(found(reconcile(1, "--twinbox.produce.max-bytes-billed=15000000")).get("unproven"))
         .containsExactly(gone.toString());
 
     // BigQuery has it again: then nothing is too much.
