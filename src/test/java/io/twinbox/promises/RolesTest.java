@@ -442,10 +442,7 @@ class RolesTest extends ProduceTest {
           .queryForList(
               SqlFiles.read("sql/operate/sample-inbox.sql"), Map.of("consumer", "ledger"));
     }
-    assertThat(
-            jdbcAs(role)
-                .queryForList(SqlFiles.read("sql/operate/sample-outbox.sql"))
-                .get(0))
+    assertThat(jdbcAs(role).queryForList(SqlFiles.read("sql/operate/sample-outbox.sql")).get(0))
         .containsEntry("due", 1L);
   }
 
