@@ -428,7 +428,8 @@ class DispatchUnderFireTest {
                 "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'pubsub_outbox_due'"))
         .as("dead rows, else the pin does not pin")
         .isGreaterThan(written / 2);
-    // The first window holds the start. One look in five seconds has no floor and reads all dead rows.
+    // The first window holds the start. One look in five seconds has no floor and reads all dead
+    // rows.
     long early = sum(published, 1, 5);
     long late = sum(published, 5, WINDOWS) * 4 / 5;
     assertThat(late).as("rows published later").isGreaterThan(early * 8 / 10);
