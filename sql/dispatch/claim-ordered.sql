@@ -1,5 +1,6 @@
 -- Leases the next due rows that have an ordering key, oldest first within a key. Runs with every poll of dispatch-ordered.
 -- The lock on a key's oldest row is the lock on the key; a key whose oldest row waits, is dead or is claimed gives nothing.
+-- A row whose claim ended without an outcome is left to claim-suspect.sql, and the rows of its key behind it wait.
 -- Always returns the cursor (the last key looked at, NULL at the end of the keys), with an empty row when nothing was claimed.
 -- Does not wait for the disk: a claim that a crash of the server takes back is made, and published, again.
 WITH RECURSIVE unsynced AS MATERIALIZED (
@@ -30,6 +31,7 @@ locked AS MATERIALIZED (
   JOIN pubsub_outbox_due AS d ON d.seq = head.seq
   WHERE d.next_retry_at <= now()
     AND d.dead_at IS NULL
+    AND d.claim_token IS NULL
   ORDER BY head.n
   LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
   FOR UPDATE OF d SKIP LOCKED
@@ -37,15 +39,15 @@ locked AS MATERIALIZED (
 -- From the head on, up to the first row that is not due: rows behind it must not overtake it. The two limits that look
 -- superfluous are numbers that the planner knows; without them it expects all rows of the keys, and reads the tables whole.
 run AS MATERIALIZED (
-  SELECT r.tid, l.n, r.seq, r.payload_bytes, r.suspect
+  SELECT r.tid, l.n, r.seq, r.payload_bytes
   FROM locked AS l
   CROSS JOIN LATERAL (
-    SELECT f.tid, f.seq, f.payload_bytes, f.suspect, bool_and(f.due) OVER (ORDER BY f.seq) AS unbroken
+    SELECT f.tid, f.seq, f.payload_bytes, bool_and(f.due) OVER (ORDER BY f.seq) AS unbroken
     FROM (
-      SELECT k.tid, k.seq, k.payload_bytes, k.suspect, k.due
+      SELECT k.tid, k.seq, k.payload_bytes, k.due
       FROM (
-        SELECT ctid AS tid, seq, payload_bytes, claim_token IS NOT NULL AS suspect,
-               next_retry_at <= now() AND dead_at IS NULL AS due
+        SELECT ctid AS tid, seq, payload_bytes,
+               next_retry_at <= now() AND dead_at IS NULL AND claim_token IS NULL AS due
         FROM pubsub_outbox_due
         WHERE topic_name = :#${properties:topic.name}
           AND ordering_key = l.ordering_key
@@ -56,20 +58,14 @@ run AS MATERIALIZED (
   WHERE r.unbroken
   LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
 ),
--- Quarantine: a row whose claim ended without an outcome may be what killed its pod. It is claimed alone when it is the first;
--- else the claim ends before it, and the next one begins with its key. Ordered by key and seq, what fits is a prefix of each
--- key's run.
+-- Ordered by key and seq, what fits is a prefix of each key's run.
 fitting AS MATERIALIZED (
   SELECT tid, n
   FROM (SELECT tid, n,
-               row_number() OVER in_order AS line,
-               first_value(suspect) OVER in_order AS alone,
-               bool_or(suspect) OVER in_order AS suspect_seen,
                sum(payload_bytes) OVER in_order - payload_bytes AS bytes_before
         FROM run
         WINDOW in_order AS (ORDER BY n, seq ROWS UNBOUNDED PRECEDING)) AS lined_up
-  WHERE CASE WHEN alone THEN line = 1 ELSE NOT suspect_seen END
-    AND bytes_before < CAST(:#${properties:twinbox.dispatch.batch-bytes} AS bigint)
+  WHERE bytes_before < CAST(:#${properties:twinbox.dispatch.batch-bytes} AS bigint)
 ),
 claimed AS (
   UPDATE pubsub_outbox_due AS d
@@ -77,33 +73,13 @@ claimed AS (
       claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid),
       locked_at = now(),
       next_retry_at = now() + CAST(:#${properties:twinbox.dispatch.lease} AS interval),
-      claims = d.claims + 1,
-      -- Only a claim that the row had to itself tells of the row.
-      crashes = CASE WHEN d.solo THEN d.crashes + 1 ELSE d.crashes END,
-      solo = d.claim_token IS NOT NULL
+      claims = d.claims + 1
   FROM fitting
   WHERE d.ctid = fitting.tid
     AND d.next_retry_at <= now()
     AND d.dead_at IS NULL
-    AND NOT (d.solo AND d.crashes + 1 >= CAST(:#${properties:twinbox.dispatch.max-crashes} AS int))
+    AND d.claim_token IS NULL
   RETURNING d.seq, d.attempts
-),
-quarantined AS (
-  UPDATE pubsub_outbox_due AS d
-  SET dead_at = now(),
-      crashes = d.crashes + 1,
-      solo = false,
-      last_error = format('quarantined: %s times in a row the process that published this event alone ended without an outcome, last %s',
-                          d.crashes + 1, d.lock_id),
-      lock_id = NULL,
-      claim_token = NULL,
-      locked_at = NULL
-  FROM fitting
-  WHERE d.ctid = fitting.tid
-    AND d.next_retry_at <= now()
-    AND d.dead_at IS NULL
-    AND d.solo
-    AND d.crashes + 1 >= CAST(:#${properties:twinbox.dispatch.max-crashes} AS int)
 ),
 -- Where the next claim goes on: behind the last key that got its turn. Keys that the limit or the bytes cut off come next,
 -- or the first keys, if always busy, would keep them out for ever.

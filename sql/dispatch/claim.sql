@@ -1,34 +1,32 @@
 -- Leases the next due rows without an ordering key, skipping rows that other pods hold. Runs with every poll of dispatch.
 -- The lease is the next retry: rows of a pod that dies are due again when it ends.
+-- A row whose claim ended without an outcome is left to claim-suspect.sql.
 -- The floor keeps it from reading the dead rows of what was claimed before, while vacuum may not remove them (ClaimFloor).
 -- Does not wait for the disk: a claim that a crash of the server takes back is made, and published, again.
 WITH unsynced AS MATERIALIZED (
   SELECT set_config('synchronous_commit', 'off', true) AS setting
 ),
 due AS MATERIALIZED (
-  SELECT ctid AS tid, next_retry_at, payload_bytes, claim_token IS NOT NULL AS suspect
+  SELECT ctid AS tid, next_retry_at, payload_bytes
   FROM pubsub_outbox_due
   WHERE topic_name = :#${properties:topic.name}
     AND ordering_key IS NULL
     AND dead_at IS NULL
+    AND claim_token IS NULL
     AND next_retry_at <= now()
     AND next_retry_at >= CAST(:#${exchangeProperty.floor} AS timestamptz)
   ORDER BY next_retry_at
   LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
   FOR UPDATE SKIP LOCKED
 ),
--- Quarantine: a row whose claim ended without an outcome may be what killed its pod, so it is claimed alone, when it is the
--- oldest. A claim's payloads are held in memory together, so their sum is bounded; the first row always fits.
+-- A claim's payloads are held in memory together, so their sum is bounded; the first row always fits.
 fitting AS MATERIALIZED (
   SELECT tid, next_retry_at AS due_at
-  FROM (SELECT tid, next_retry_at, suspect,
-               row_number() OVER oldest_first AS n,
-               first_value(suspect) OVER oldest_first AS alone,
+  FROM (SELECT tid, next_retry_at,
                sum(payload_bytes) OVER oldest_first - payload_bytes AS bytes_before
         FROM due
         WINDOW oldest_first AS (ORDER BY next_retry_at, tid ROWS UNBOUNDED PRECEDING)) AS lined_up
-  WHERE CASE WHEN alone THEN n = 1 ELSE NOT suspect END
-    AND bytes_before < CAST(:#${properties:twinbox.dispatch.batch-bytes} AS bigint)
+  WHERE bytes_before < CAST(:#${properties:twinbox.dispatch.batch-bytes} AS bigint)
 ),
 claimed AS (
   UPDATE pubsub_outbox_due AS d
@@ -36,29 +34,10 @@ claimed AS (
       claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid),
       locked_at = now(),
       next_retry_at = now() + CAST(:#${properties:twinbox.dispatch.lease} AS interval),
-      claims = d.claims + 1,
-      -- Only a claim that the row had to itself tells of the row.
-      crashes = CASE WHEN d.solo THEN d.crashes + 1 ELSE d.crashes END,
-      solo = d.claim_token IS NOT NULL
+      claims = d.claims + 1
   FROM fitting
   WHERE d.ctid = fitting.tid
-    AND NOT (d.solo AND d.crashes + 1 >= CAST(:#${properties:twinbox.dispatch.max-crashes} AS int))
   RETURNING d.seq, d.attempts, d.locked_at, fitting.due_at
-),
-quarantined AS (
-  UPDATE pubsub_outbox_due AS d
-  SET dead_at = now(),
-      crashes = d.crashes + 1,
-      solo = false,
-      last_error = format('quarantined: %s times in a row the process that published this event alone ended without an outcome, last %s',
-                          d.crashes + 1, d.lock_id),
-      lock_id = NULL,
-      claim_token = NULL,
-      locked_at = NULL
-  FROM fitting
-  WHERE d.ctid = fitting.tid
-    AND d.solo
-    AND d.crashes + 1 >= CAST(:#${properties:twinbox.dispatch.max-crashes} AS int)
 )
 SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts,
        c.locked_at AS claimed_at, c.due_at, o.created_at

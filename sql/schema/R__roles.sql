@@ -1,6 +1,8 @@
 -- What each Twinbox role may do: nothing beyond what its route set's statements need. Flyway runs this file again whenever it
 -- has changed, after the numbered migrations; a migration that adds a table or a function adds its rights here.
 --
+-- Every process also reads the figures for its metrics (sql/operate/sample-*.sql).
+--
 -- The roles themselves are the server's, not the database's, so an administrator makes them (sql/roles/create-roles.sql,
 -- docs/adr/0008-roles.md). Roles that are not there are left out; twinbox_grant_roles() gives them their rights later.
 
@@ -21,6 +23,7 @@ BEGIN
         'inbox_key_is_free',
         -- Repair: an operator can do nothing that is not written into twinbox_audit.
         'outbox_replay', 'outbox_replay_ids', 'outbox_discard', 'outbox_discard_ids', 'outbox_republish', 'outbox_republish_ids',
+        'outbox_release', 'twinbox_audit_add',
         'inbox_replay', 'inbox_replay_ids', 'inbox_discard_ids', 'inbox_assign_key', 'produce_watermark_set')
   LOOP
     EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER', routine.name);
@@ -60,6 +63,7 @@ DECLARE
       "CALL outbox_put"
     ],
     "twinbox_produce": [
+      "SELECT ON pubsub_outbox_backlog",
       "SELECT ON pubsub_outbox, pubsub_outbox_due, pubsub_outbox_published, pubsub_outbox_discarded",
       "INSERT (id, topic_name, source, payload, attributes, ordering_key) ON pubsub_outbox",
       "UPDATE (payload, attributes) ON pubsub_outbox",
@@ -72,18 +76,27 @@ DECLARE
       "CALL produce_watermark_not_above, produce_bytes_today, produce_run_begin, produce_backfill_begin"
     ],
     "twinbox_dispatch": [
+      "SELECT ON pubsub_outbox_backlog, produce_watermark, produce_run",
+      "SELECT (topic_name, source) ON produce_reject",
+      "CALL produce_bytes_today",
       "SELECT ON pubsub_outbox, pubsub_outbox_due, pubsub_outbox_published",
       "UPDATE (lock_id, claim_token, locked_at, next_retry_at, attempts, claims, solo, crashes, last_error, dead_at) ON pubsub_outbox_due",
       "DELETE ON pubsub_outbox_due",
       "INSERT, UPDATE (completed_at, message_id) ON pubsub_outbox_published"
     ],
     "twinbox_consume": [
+      "SELECT ON pubsub_outbox_backlog, produce_watermark, produce_run",
+      "SELECT (topic_name, source) ON produce_reject",
+      "CALL produce_bytes_today",
       "SELECT, INSERT ON transactional_inbox",
       "SELECT, INSERT, UPDATE, DELETE ON transactional_inbox_failure",
       "SELECT, INSERT, UPDATE ON transactional_inbox_dead_letter, transactional_inbox_server",
       "CALL inbox_key_is_free, inbox_replay_begin, inbox_replay_end"
     ],
     "twinbox_maintain": [
+      "SELECT ON pubsub_outbox_backlog, produce_watermark, produce_run",
+      "SELECT (topic_name, source) ON produce_reject",
+      "CALL produce_bytes_today",
       "SELECT, DELETE ON pubsub_outbox",
       "UPDATE (payload_hash) ON pubsub_outbox",
       "SELECT ON pubsub_outbox_due, pubsub_outbox_published, pubsub_outbox_discarded"
@@ -93,7 +106,7 @@ DECLARE
       "SELECT ON transactional_inbox, transactional_inbox_failure, transactional_inbox_dead_letter, transactional_inbox_server",
       "SELECT ON produce_watermark, produce_watermark_status, produce_reject, produce_changed, produce_run, produce_backfill, produce_backfill_step, produce_backfill_status, twinbox_audit",
       "CALL outbox_dead, outbox_states, inbox_dead, produce_bytes_today",
-      "CALL outbox_replay, outbox_replay_ids, outbox_discard, outbox_discard_ids, outbox_republish, outbox_republish_ids",
+      "CALL outbox_replay, outbox_replay_ids, outbox_discard, outbox_discard_ids, outbox_republish, outbox_republish_ids, outbox_release, twinbox_audit_add",
       "CALL inbox_replay, inbox_replay_ids, inbox_discard_ids, inbox_assign_key",
       "CALL produce_watermark_set"
     ],

@@ -263,6 +263,11 @@ CREATE INDEX pubsub_outbox_due_by_key
   ON pubsub_outbox_due (topic_name, ordering_key, seq)
   WHERE ordering_key IS NOT NULL;
 
+-- Rows in flight and, once their lease is over, those whose claim ended without an outcome (claim-suspect.sql).
+CREATE INDEX pubsub_outbox_due_claimed
+  ON pubsub_outbox_due (topic_name, next_retry_at)
+  WHERE claim_token IS NOT NULL;
+
 CREATE INDEX pubsub_outbox_due_dead
   ON pubsub_outbox_due (topic_name, dead_at)
   WHERE dead_at IS NOT NULL;

@@ -46,12 +46,12 @@ class Chunks implements Iterator<Map<String, Object>> {
 
   @Override
   public boolean hasNext() {
-    return rows.hasNext();
+    return !run.isClosed() && rows.hasNext();
   }
 
   @Override
   public Map<String, Object> next() {
-    if (!rows.hasNext()) {
+    if (!hasNext()) {
       throw new NoSuchElementException();
     }
     List<String> eventKeys = new ArrayList<>();
@@ -61,7 +61,8 @@ class Chunks implements Iterator<Map<String, Object>> {
     List<String> topics = new ArrayList<>();
     List<String> reasons = new ArrayList<>();
     long bytes = 0;
-    while (rows.hasNext() && eventKeys.size() < maxRows && bytes < maxBytes) {
+    // A full chunk does not wait for the page behind it.
+    while (eventKeys.size() < maxRows && bytes < maxBytes && rows.hasNext()) {
       FieldValueList row = rows.next();
       run.saw(
           columns.watermark() == null

@@ -219,6 +219,7 @@ public class Extraction {
     Produce settings = properties.produce();
     QueryRows rows =
         new QueryRows(bigQuery, retries, run, () -> job(run), queryFile, settings.pageRows());
+    run.reads(rows);
     return new Chunks(
         rows, columns(rows.schema(), run), run, settings.chunkRows(), settings.chunkBytes());
   }
@@ -283,6 +284,16 @@ public class Extraction {
     run.count(chunk);
   }
 
+  /**
+   * After a chunk that failed the rest is not read: Camel 4.17 takes all that is left out of the
+   * iterator before it says that a split has failed (MulticastProcessor.doDone).
+   */
+  public void chunkEnded(Exchange exchange) {
+    if (exchange.getProperty(Exchange.EXCEPTION_CAUGHT) != null) {
+      exchange.getProperty("run", ExtractionRun.class).close();
+    }
+  }
+
   /** The parameters that move the watermark, or null. */
   public Map<String, Object> newWatermark(ExtractionRun run) {
     return run.advance();
@@ -320,6 +331,7 @@ public class Extraction {
     if (run == null || !run.isEntered()) {
       return null;
     }
+    run.close();
     Throwable failure = exchange.getProperty(Exchange.EXCEPTION_CAUGHT, Throwable.class);
     return run.finish(failure == null ? null : Causes.describe(failure).replace("\0", "\u2400"));
   }

@@ -49,6 +49,8 @@ public class ExtractionRun {
   private long rejected;
   private long fresh;
   private long total;
+  private QueryRows open;
+  private boolean closed;
   private Instant lastSaid = begun;
 
   /**
@@ -202,6 +204,23 @@ public class ExtractionRun {
    */
   void expects(long rows) {
     total = read + rows;
+  }
+
+  /** What the run holds until its end. */
+  void reads(QueryRows rows) {
+    open = rows;
+  }
+
+  /** Whatever the run still reads is given up. */
+  void close() {
+    closed = true;
+    if (open != null) {
+      open.close();
+    }
+  }
+
+  boolean isClosed() {
+    return closed;
   }
 
   /** The query is run again: what is not in the new result must not move the watermark. */

@@ -66,7 +66,8 @@ class QueryReload implements RouteReload.Check {
   @Override
   public List<Finding> check() {
     String edited = readOrNull();
-    if (edited == null || edited.equals(good)) {
+    // Blank: an editor is about to write it.
+    if (edited == null || edited.isBlank() || edited.equals(good)) {
       return List.of();
     }
     try {

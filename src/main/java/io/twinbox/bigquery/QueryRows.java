@@ -16,21 +16,28 @@ import com.google.cloud.bigquery.TableId;
 import com.google.cloud.bigquery.TableResult;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Iterator;
+import java.util.List;
 import java.util.NoSuchElementException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The rows of a run's query, page by page as they are asked for.
+ * The rows of a run's query, page by page. While the rows of one page are worked on, the next one
+ * is read: one page ahead and no further, so memory holds two.
  *
  * <p>The job's id is chosen here: an insert whose answer is lost and which is sent again finds the
  * job it has made, and the query is not run (and billed) twice. A page that fails is read again
  * from its token. A job that BigQuery lost, or whose failure is of the kind that passes, is run
  * again under another id, from the start: rows that are read again are known by their ids.
  */
-final class QueryRows implements Iterator<FieldValueList> {
+final class QueryRows implements Iterator<FieldValueList>, AutoCloseable {
 
   /** Each costs the query's price again, unless BigQuery failed before it worked on it. */
   static final int MAX_JOBS = 5;
@@ -47,8 +54,21 @@ final class QueryRows implements Iterator<FieldValueList> {
   private final long pageRows;
   private TableId result;
   private Schema schema;
-  private TableResult page;
   private Iterator<FieldValueList> rows;
+
+  /** The page behind the one that is shown; null when there is none. Its failure is its answer. */
+  private Future<Page> ahead;
+
+  private final ExecutorService reader =
+      Executors.newSingleThreadExecutor(
+          task -> {
+            Thread thread = new Thread(task, "produce-page");
+            thread.setDaemon(true);
+            return thread;
+          });
+
+  /** Rows, already taken apart, and the token of the page behind them, null for the last. */
+  private record Page(List<FieldValueList> rows, String nextToken) {}
 
   /**
    * Runs the query and reads its first page.
@@ -68,7 +88,12 @@ final class QueryRows implements Iterator<FieldValueList> {
     this.configuration = configuration;
     this.queryFile = queryFile;
     this.pageRows = pageRows;
-    runQuery();
+    try {
+      runQuery();
+    } catch (RuntimeException e) {
+      close();
+      throw e;
+    }
   }
 
   Schema schema() {
@@ -78,7 +103,7 @@ final class QueryRows implements Iterator<FieldValueList> {
   @Override
   public boolean hasNext() {
     while (!rows.hasNext()) {
-      if (!page.hasNextPage()) {
+      if (ahead == null) {
         return false;
       }
       nextPage();
@@ -96,8 +121,7 @@ final class QueryRows implements Iterator<FieldValueList> {
 
   private void nextPage() {
     try {
-      String token = page.getNextPageToken();
-      show(retries.call("a page of rows", () -> page(token)));
+      show(await(ahead));
     } catch (BigQueryException e) {
       if (!Retries.isGone(e)) {
         throw QueryFault.of(queryFile, e);
@@ -107,18 +131,54 @@ final class QueryRows implements Iterator<FieldValueList> {
     }
   }
 
-  /** Not {@code TableResult.getNextPage()}: in 2.57.1 that forgets the size of a page. */
-  private TableResult page(String token) {
-    return bigQuery.listTableData(
-        result,
-        schema(),
-        TableDataListOption.pageSize(pageRows),
-        TableDataListOption.pageToken(token));
+  /** The answer as if it had been asked for here: with what the reading threw. */
+  private static Page await(Future<Page> ahead) {
+    try {
+      return ahead.get();
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof RuntimeException failure) {
+        throw failure;
+      }
+      throw new IllegalStateException(e.getCause());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("The run was interrupted while it waited for BigQuery");
+    }
   }
 
-  private void show(TableResult next) {
-    page = next;
-    rows = next.getValues().iterator();
+  /** Not {@code TableResult.getNextPage()}: in 2.57.1 that forgets the size of a page. */
+  private Page page(TableId of, Schema columns, String token) {
+    return page(
+        bigQuery.listTableData(
+            of,
+            columns,
+            TableDataListOption.pageSize(pageRows),
+            TableDataListOption.pageToken(token)));
+  }
+
+  private static Page page(TableResult answer) {
+    List<FieldValueList> rows = new ArrayList<>();
+    answer.getValues().forEach(rows::add);
+    return new Page(rows, answer.hasNextPage() ? answer.getNextPageToken() : null);
+  }
+
+  private void show(Page page) {
+    rows = page.rows().iterator();
+    ahead = null;
+    if (page.nextToken() != null) {
+      // Of this job's result, whatever the fields are when the thread gets to it.
+      TableId of = result;
+      Schema columns = schema;
+      ahead =
+          reader.submit(
+              () -> retries.call("a page of rows", () -> page(of, columns, page.nextToken())));
+    }
+  }
+
+  /** Nothing is read ahead any more. A call to BigQuery that is under way ends by itself. */
+  @Override
+  public void close() {
+    reader.shutdownNow();
   }
 
   private void runQuery() {
@@ -143,7 +203,7 @@ final class QueryRows implements Iterator<FieldValueList> {
         TableResult first = retries.call("the first rows", () -> firstPage(job));
         schema = first.getSchema();
         run.expects(first.getTotalRows());
-        show(first);
+        show(page(first));
         return;
       } catch (BigQueryException e) {
         if (!Retries.isGone(e)) {

@@ -46,7 +46,7 @@ public final class SourceEvents {
   public interface Receiver {
     /**
      * @param key the event's key, null when the query gives none
-     * @param topic another topic's name, or null
+     * @param topic the topic that it goes to
      * @param watermark position in the notation of its type, null without a watermark
      * @param position where the last run of produce has come
      */
@@ -84,6 +84,7 @@ public final class SourceEvents {
   /**
    * @param project whose jobs these are
    * @param emulatorHost {@code host:port} of a stand-in, or blank
+   * @param topic where rows go that name no topic
    * @param from the span's begin: a time, or a position for INT64 and STRING
    * @param stored the stored watermark's text, null before the first run
    * @throws IllegalArgumentException when the span does not suit the watermark's type
@@ -295,8 +296,7 @@ public final class SourceEvents {
       }
     }
     if (job.getStatus().getError() != null) {
-      throw new IllegalArgumentException(
-          queryFile + ": " + job.getStatus().getError().getMessage());
+      throw new Unreachable(queryFile + ": " + job.getStatus().getError().getMessage());
     }
     TableId result = ((QueryJobConfiguration) job.getConfiguration()).getDestinationTable();
     Job done = job;
@@ -345,7 +345,7 @@ public final class SourceEvents {
     }
     receiver.event(
         row.get("event_key").isNull() ? null : row.get("event_key").getStringValue(),
-        topicName.equals(topic) ? null : topicName,
+        topicName,
         watermark == null ? null : watermark.text(),
         position);
   }

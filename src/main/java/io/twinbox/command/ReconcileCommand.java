@@ -95,6 +95,8 @@ final class ReconcileCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws SQLException, IOException {
+    // Rows of the query that name no topic go to the folder's own, whatever --topic asks for.
+    String ownTopic = TwinboxCommand.settings(spec).get("topic.name");
     Settings settings =
         TwinboxCommand.settings(spec)
             .with("topic.name", topic)
@@ -140,12 +142,21 @@ final class ReconcileCommand implements Callable<Integer> {
               .rows(
                   io.twinbox.config.SqlFiles.read("sql/reconcile/watermark.sql"),
                   io.twinbox.operate.Repairs.parameters(
-                      "topic", topicName, "source", question.source()))
+                      "topic",
+                      ownTopic.isEmpty() ? topicName : ownTopic,
+                      "source",
+                      question.source()))
               .get(0);
       outbox.rollback();
       SourceEvents bigQuery =
           asksBigQuery
-              ? source(settings, properties, begin, end, (String) read.get("value"))
+              ? source(
+                  settings,
+                  properties,
+                  ownTopic.isEmpty() ? topicName : ownTopic,
+                  begin,
+                  end,
+                  (String) read.get("value"))
               : null;
       Reconciliation reconciliation =
           new Reconciliation(
@@ -183,7 +194,12 @@ final class ReconcileCommand implements Callable<Integer> {
   }
 
   private SourceEvents source(
-      Settings settings, TwinboxProperties properties, Instant begin, Instant end, String stored)
+      Settings settings,
+      TwinboxProperties properties,
+      String ownTopic,
+      Instant begin,
+      Instant end,
+      String stored)
       throws IOException {
     boolean timed = TIMED.contains(properties.produce().watermarkType());
     if (timed != (watermarkFrom == null && watermarkUntil == null)
@@ -199,7 +215,7 @@ final class ReconcileCommand implements Callable<Integer> {
         settings.get("google.cloud.project"),
         settings.get("bigquery.emulator.host"),
         properties,
-        settings.get("topic.name"),
+        ownTopic,
         timed ? begin.toString() : watermarkFrom,
         timed ? end.toString() : watermarkUntil,
         stored);

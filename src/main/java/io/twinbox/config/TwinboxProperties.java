@@ -77,6 +77,7 @@ public record TwinboxProperties(
       @NotBlank String keyAttribute,
       @Min(1) @Max(200) int concurrency,
       @Min(1) @Max(5000) int outstanding,
+      @Min(1) @Max(8) int streams,
       @Min(1) @Max(60) int batchSize,
       @NotNull Duration maxLease,
       @Min(1) int maxAttempts,

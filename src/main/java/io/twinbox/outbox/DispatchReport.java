@@ -1,5 +1,6 @@
 package io.twinbox.outbox;
 
+import java.util.List;
 import java.util.Map;
 import org.apache.camel.Body;
 import org.slf4j.Logger;
@@ -37,5 +38,28 @@ public class DispatchReport {
           topic,
           dead);
     }
+  }
+
+  /**
+   * Says which row was given up by quarantine.
+   *
+   * @param rows of {@code claim-suspect.sql}, one or none
+   * @return the rows that are to be published
+   */
+  public List<Map<String, Object>> quarantined(@Body List<Map<String, Object>> rows) {
+    for (Map<String, Object> row : rows) {
+      if (dead(row)) {
+        log.error(
+            "Topic {}: event {} is dead, {}. Look at how those processes ended, then replay or discard it (docs/repair.md); an ordering key waits until then.",
+            topic,
+            row.get("id"),
+            row.get("last_error"));
+      }
+    }
+    return rows.stream().filter(row -> !dead(row)).toList();
+  }
+
+  private static boolean dead(Map<String, Object> row) {
+    return Boolean.TRUE.equals(row.get("dead_now"));
   }
 }

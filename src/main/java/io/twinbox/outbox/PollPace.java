@@ -47,13 +47,23 @@ public final class PollPace extends ServiceSupport implements ScheduledPollConsu
   private double pauseNanos;
 
   PollPace(Dispatch settings) {
-    this(settings, () -> ThreadLocalRandom.current().nextDouble());
+    this(
+        settings.pollInterval(),
+        settings.idleInterval(),
+        settings.batchBytes(),
+        () -> ThreadLocalRandom.current().nextDouble());
   }
 
-  PollPace(Dispatch settings, DoubleSupplier random) {
-    this.intervalNanos = settings.pollInterval().toNanos();
-    this.idleNanos = Math.max(intervalNanos, settings.idleInterval().toNanos());
-    this.batchBytes = settings.batchBytes();
+  /**
+   * @param interval pause after a claim that found some rows
+   * @param idle longest pause; not below the interval
+   * @param batchBytes payload bytes with which a claim is full
+   * @param random from 0 to 1, which part of the jitter is left out
+   */
+  PollPace(Duration interval, Duration idle, long batchBytes, DoubleSupplier random) {
+    this.intervalNanos = interval.toNanos();
+    this.idleNanos = Math.max(intervalNanos, idle.toNanos());
+    this.batchBytes = batchBytes;
     this.random = random;
     this.pauseNanos = intervalNanos;
   }

@@ -6,14 +6,15 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
+import org.apache.camel.Body;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * The circuit before the topic. When the destination refuses or the network fails, which is no
  * row's fault, it opens: nothing is claimed for a pause that doubles from a second to {@code
- * twinbox.dispatch.probe-cap}, then one row probes. When a row is published, or refused for its own
- * sake, the destination works and the circuit closes.
+ * twinbox.dispatch.probe-cap}, then one row probes, of all routes together. When a row is
+ * published, or refused for its own sake, the destination works and the circuit closes.
  *
  * <p>It also holds the rows while the topic has no subscription, because Pub/Sub drops what is
  * published then.
@@ -31,6 +32,7 @@ public class PublishGate {
   private final Clock clock;
   private Duration pause = Duration.ZERO;
   private Instant openUntil = Instant.MIN;
+  private Instant probeOutUntil = Instant.MIN;
   private String trouble;
   private Instant lastPublished;
   private boolean suspected;
@@ -43,11 +45,11 @@ public class PublishGate {
 
   /**
    * How many rows the next claim may take: the batch size, 1 for a probe, 0 while the circuit is
-   * open.
+   * open or a probe is out. Whoever gets 1 says with {@link #claimed} what it found.
    */
   public int claimLimit() {
     synchronized (this) {
-      if (clock.instant().isBefore(openUntil)) {
+      if (closedToClaims()) {
         return 0;
       }
     }
@@ -55,7 +57,28 @@ public class PublishGate {
       return 0;
     }
     synchronized (this) {
-      return pause.isZero() ? settings.batchRows() : 1;
+      if (pause.isZero()) {
+        return settings.batchRows();
+      }
+      // Another route may have asked meanwhile.
+      if (closedToClaims()) {
+        return 0;
+      }
+      // A probe of which nobody hears (its claim failed) is one no more when publishing would end.
+      probeOutUntil = clock.instant().plus(settings.publishTimeout());
+      return 1;
+    }
+  }
+
+  private boolean closedToClaims() {
+    Instant now = clock.instant();
+    return now.isBefore(openUntil) || (!pause.isZero() && now.isBefore(probeOutUntil));
+  }
+
+  /** A claim that found nothing probes nothing: another route may. */
+  public synchronized void claimed(@Body List<?> rows) {
+    if (rows.isEmpty()) {
+      probeOutUntil = Instant.MIN;
     }
   }
 
@@ -67,6 +90,7 @@ public class PublishGate {
    */
   public synchronized List<PublishOutcome> learn(List<PublishOutcome> answers) {
     Instant now = clock.instant();
+    probeOutUntil = Instant.MIN;
     List<PublishOutcome> outcomes = suspect(answers, now);
     boolean works =
         outcomes.stream()

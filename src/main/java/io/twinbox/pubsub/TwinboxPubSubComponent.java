@@ -2,7 +2,7 @@ package io.twinbox.pubsub;
 
 import com.google.api.core.ApiService;
 import com.google.api.gax.batching.FlowControlSettings;
-import com.google.api.gax.core.InstantiatingExecutorProvider;
+import com.google.api.gax.core.FixedExecutorProvider;
 import com.google.cloud.pubsub.v1.MessageReceiver;
 import com.google.cloud.pubsub.v1.Subscriber;
 import com.google.cloud.pubsub.v1.SubscriberShutdownSettings;
@@ -12,6 +12,8 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.function.BooleanSupplier;
 import org.apache.camel.Consumer;
 import org.apache.camel.Endpoint;
@@ -21,6 +23,7 @@ import org.apache.camel.StatefulService;
 import org.apache.camel.component.google.pubsub.GooglePubsubComponent;
 import org.apache.camel.component.google.pubsub.GooglePubsubEndpoint;
 import org.apache.camel.spi.annotations.Component;
+import org.springframework.scheduling.concurrent.CustomizableThreadFactory;
 import org.springframework.transaction.support.TransactionOperations;
 
 /**
@@ -90,18 +93,22 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
       throw new IOException("The route was stopped before its subscriber was made.");
     }
     MessageBatches batches = settings.batchSize() > 1 ? batches(receiver) : null;
+    // In batch mode they only hand over to the batches' own threads.
+    CustomizableThreadFactory factory = new CustomizableThreadFactory("consume-");
+    factory.setDaemon(true);
+    ScheduledExecutorService threads =
+        Executors.newScheduledThreadPool(batches == null ? settings.concurrency() : 1, factory);
     Subscriber.Builder builder =
         Subscriber.newBuilder(
                 subscriptionName, watched(batches == null ? receiver : batches, wanted))
-            .setParallelPullCount(1)
-            .setExecutorProvider(
-                InstantiatingExecutorProvider.newBuilder()
-                    .setExecutorThreadCount(settings.concurrency())
-                    .build())
-            // Few, so that pods share a backlog and a stopping pod holds little back.
+            .setParallelPullCount(settings.streams())
+            .setExecutorProvider(FixedExecutorProvider.create(threads))
+            // Few, so that pods share a backlog and a stopping pod holds little back. Each stream
+            // asks for so many.
             .setFlowControlSettings(
                 FlowControlSettings.newBuilder()
-                    .setMaxOutstandingElementCount((long) settings.outstanding())
+                    .setMaxOutstandingElementCount(
+                        Math.max(1L, settings.outstanding() / settings.streams()))
                     .setMaxOutstandingRequestBytes(100_000_000L)
                     .build())
             .setMaxAckExtensionPeriodDuration(settings.maxLease())
@@ -125,7 +132,7 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
     if (batches != null) {
       subscriber.addListener(closing(batches), MoreExecutors.directExecutor());
     }
-    subscriber.addListener(ending(subscriber, wanted), MoreExecutors.directExecutor());
+    subscriber.addListener(ending(subscriber, threads, wanted), MoreExecutors.directExecutor());
     return subscriber;
   }
 
@@ -154,7 +161,8 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
     };
   }
 
-  private ApiService.Listener ending(Subscriber subscriber, BooleanSupplier wanted) {
+  private ApiService.Listener ending(
+      Subscriber subscriber, ScheduledExecutorService threads, BooleanSupplier wanted) {
     return new ApiService.Listener() {
       @Override
       public void running() {
@@ -165,7 +173,13 @@ class TwinboxPubSubComponent extends GooglePubsubComponent {
       }
 
       @Override
+      public void terminated(ApiService.State from) {
+        threads.shutdown();
+      }
+
+      @Override
       public void failed(ApiService.State from, Throwable failure) {
+        threads.shutdown();
         backoff.failed();
       }
     };

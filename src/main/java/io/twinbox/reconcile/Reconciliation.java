@@ -37,6 +37,9 @@ public final class Reconciliation {
   private static final int IN_INBOX = 1 << 6;
   private static final int FOUND_ELSEWHERE = 1 << 7;
 
+  /** A query is billed as this at least (cloud.google.com/bigquery/pricing: 10 MB per table). */
+  private static final long LEAST_BILLED = 10 * 1024 * 1024;
+
   private static final int KEYS_AT_ONCE = 2_000;
   private static final int IDS_AT_ONCE = 500;
   private static final int ROWS_AT_ONCE = 5_000;
@@ -82,14 +85,13 @@ public final class Reconciliation {
     this.outbox = new Side(outbox);
     this.inbox = inbox == null ? null : new Side(inbox);
     this.says = says;
-    this.report = new Report(question, bigQuery != null, inbox != null);
+    this.report = new Report(question, bigQuery, inbox != null);
   }
 
   /**
    * Compares.
    *
-   * @param bytesAllowed bytes that BigQuery may process, for this span and for the rest each; 0 for
-   *     no limit
+   * @param bytesAllowed bytes that BigQuery may process in all; 0 for no limit
    * @throws IllegalStateException when the span alone is dearer
    */
   public Report run(long bytesAllowed) throws SQLException, IOException, SourceEvents.Unreachable {
@@ -101,9 +103,9 @@ public final class Reconciliation {
             "BigQuery will process %,d bytes%s."
                 .formatted(
                     price, bytesAllowed > 0 ? " (%,d are allowed)".formatted(bytesAllowed) : ""));
-        if (bytesAllowed > 0 && price > bytesAllowed) {
+        if (bytesAllowed > 0 && billed(price) > bytesAllowed) {
           throw new IllegalStateException(
-              "BigQuery would process %,d bytes, and %,d are allowed (twinbox.produce.max-bytes-billed, and what the day has left). It was not asked. Choose a shorter span, or raise the limit."
+              "BigQuery would process %,d bytes (and bills 10 MB at least), and %,d are allowed (twinbox.produce.max-bytes-billed, and what the day has left). It was not asked. Choose a shorter span, or raise the limit."
                   .formatted(price, bytesAllowed));
         }
         report.bytes = price;
@@ -144,7 +146,7 @@ public final class Reconciliation {
                   null, null, (String) letter.get("reason"), (String) letter.get("id"), null));
         }
       }
-      report.finish(bigQuery);
+      report.finish();
       return report;
     }
   }
@@ -172,6 +174,10 @@ public final class Reconciliation {
   private void spoolKeys(boolean elsewhere, List<Key> keys, Spool spool) throws IOException {
     List<Key> usable = new ArrayList<>(keys.size());
     for (Key key : keys) {
+      if (!key.topic().equals(question.topic())) {
+        report.otherTopics += elsewhere ? 0 : 1;
+        continue;
+      }
       if (!elsewhere) {
         report.sourceRows++;
       }
@@ -399,6 +405,9 @@ public final class Reconciliation {
       report.add(Kind.DEAD, line(event, (String) sent.get("last_error"), null));
     } else if (queued) {
       report.add(Kind.COMING, line(event, "queued again", null));
+    } else if (is(sent, "discarded")) {
+      stages.discarded++;
+      report.add(Kind.DISCARDED, line(event, "in the outbox", null));
     } else if (is(sent, "published_lately")) {
       report.add(Kind.COMING, line(event, "published", null));
     } else {
@@ -458,12 +467,14 @@ public final class Reconciliation {
           "%,d events of the outbox have no row in BigQuery's span; to look for them in the rest, BigQuery %s %,d bytes."
               .formatted(
                   suspected,
-                  bytesAllowed > 0 && price > bytesAllowed ? "would process" : "will process",
+                  bytesAllowed > 0 && billed(report.bytes) + billed(price) > bytesAllowed
+                      ? "would process"
+                      : "will process",
                   price));
-      proven = bytesAllowed <= 0 || price <= bytesAllowed;
+      proven = bytesAllowed <= 0 || billed(report.bytes) + billed(price) <= bytesAllowed;
       if (proven) {
+        listSource(true, bytesAllowed <= 0 ? 0 : bytesAllowed - billed(report.bytes), suspects);
         report.bytes += price;
-        listSource(true, bytesAllowed, suspects);
       }
     }
     suspects.seal();
@@ -483,6 +494,10 @@ public final class Reconciliation {
         }
       }
     }
+  }
+
+  private static long billed(long bytes) {
+    return Math.max(bytes, LEAST_BILLED);
   }
 
   private static Report.Line line(Event event, String detail, String letter) {

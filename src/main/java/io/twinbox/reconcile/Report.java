@@ -42,22 +42,28 @@ public final class Report {
   private final Map<Kind, List<String>> repairs = new EnumMap<>(Kind.class);
   private String firstMissing;
   private String lastMissing;
-  private SourceEvents watermarks;
+  private final SourceEvents source;
   long sourceRows;
   long sourceEvents;
   long bytes;
   long elsewhere;
   long foreignKeys;
+  long otherTopics;
   final Stages ofSource = new Stages();
   final Stages others = new Stages();
 
-  Report(Reconciliation.Question question, boolean bigQueryLooked, boolean consumerLooked) {
+  Report(Reconciliation.Question question, SourceEvents source, boolean consumerLooked) {
     this.question = question;
-    this.bigQueryLooked = bigQueryLooked;
+    this.source = source;
+    this.bigQueryLooked = source != null;
     this.consumerLooked = consumerLooked;
   }
 
   void add(Kind kind, Line line) {
+    if (kind == Kind.MISSING && line.watermark() != null) {
+      firstMissing = source.min(firstMissing, line.watermark());
+      lastMissing = source.max(lastMissing, line.watermark());
+    }
     counts.merge(kind, 1L, Long::sum);
     List<Line> kept = lines.computeIfAbsent(kind, k -> new ArrayList<>());
     if (kept.size() < question.listed()) {
@@ -80,8 +86,7 @@ public final class Report {
     return counts.getOrDefault(kind, 0L);
   }
 
-  void finish(SourceEvents source) {
-    watermarks = source;
+  void finish() {
     if (source != null && !source.timed()) {
       note(
           "The query has no watermark column, so all its events in BigQuery were compared, whatever their time.");
@@ -90,6 +95,9 @@ public final class Report {
       note(
           "%,d keys of the consumer are no ids of an outbox; they were left out."
               .formatted(foreignKeys));
+    }
+    if (otherTopics > 0) {
+      note("%,d rows of BigQuery go to other topics; they were left out.".formatted(otherTopics));
     }
     if (elsewhere > 0) {
       note(
@@ -109,7 +117,7 @@ public final class Report {
   private List<String> commands(Kind kind) {
     List<Line> kept = lines.get(kind);
     return switch (kind) {
-      case MISSING -> missing(kept);
+      case MISSING -> missing();
       case DEAD -> byIds(kept.stream().map(Line::id).toList(), "outbox_replay_ids", "uuid");
       case UNQUEUED, UNAPPLIED ->
           byIds(kept.stream().map(Line::id).toList(), "outbox_republish_ids", "uuid");
@@ -131,27 +139,21 @@ public final class Report {
     return commands;
   }
 
-  private List<String> missing(List<Line> kept) {
-    for (Line line : kept) {
-      if (line.watermark() != null) {
-        firstMissing = watermarks.min(firstMissing, line.watermark());
-        lastMissing = watermarks.max(lastMissing, line.watermark());
-      }
-    }
+  private List<String> missing() {
     if (firstMissing == null) {
       return List.of();
     }
-    if (watermarks.windowed()) {
+    if (source.windowed()) {
       return List.of(
           "java -jar twinbox.jar backfill --from '%s' --until '%s'"
-              .formatted(firstMissing, watermarks.after(lastMissing)));
+              .formatted(firstMissing, source.after(lastMissing)));
     }
     return List.of(
         "SELECT * FROM produce_watermark_set('%s', '%s', '%s', '%s', NULL, 'reconcile');"
             .formatted(
                 quoted(question.topic()),
                 quoted(question.source()),
-                watermarks.type(),
+                source.type(),
                 quoted(firstMissing)));
   }
 

@@ -8,6 +8,8 @@ import com.google.cloud.pubsub.v1.SubscriptionAdminClient;
 import com.google.cloud.pubsub.v1.SubscriptionAdminSettings;
 import com.google.cloud.pubsub.v1.TopicAdminClient;
 import com.google.cloud.pubsub.v1.TopicAdminSettings;
+import com.google.protobuf.ByteString;
+import com.google.pubsub.v1.PubsubMessage;
 import com.google.pubsub.v1.Subscription;
 import io.grpc.ManagedChannel;
 import io.grpc.ManagedChannelBuilder;
@@ -16,7 +18,9 @@ import io.twinbox.local.pubsub.LocalPubSubMain;
 import io.twinbox.process.TwinboxProcess;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
+import java.util.UUID;
 
 /** Google's emulator where it is found, else the local Pub/Sub; a process of its own either way. */
 final class BenchPubSub implements AutoCloseable {
@@ -126,6 +130,30 @@ final class BenchPubSub implements AutoCloseable {
             .setAckDeadlineSeconds(60)
             .build());
     return path;
+  }
+
+  /**
+   * Publishes one message per id: the event, and the id as the attribute {@code outbox_id}.
+   *
+   * @param block begins the events' names
+   */
+  void publish(String topic, List<UUID> ids, int block) {
+    String padding = "x".repeat(900);
+    for (int from = 0; from < ids.size(); from += 500) {
+      List<PubsubMessage> batch =
+          ids.subList(from, Math.min(from + 500, ids.size())).stream()
+              .map(
+                  id ->
+                      PubsubMessage.newBuilder()
+                          .setData(
+                              ByteString.copyFromUtf8(
+                                  "{\"event\": \"%d-%s\", \"note\": \"%s\"}"
+                                      .formatted(block, id, padding)))
+                          .putAttributes("outbox_id", id.toString())
+                          .build())
+              .toList();
+      topics.publish(topicPath(topic), batch);
+    }
   }
 
   static String topicPath(String topic) {

@@ -11,9 +11,17 @@ import java.util.Set;
  * @param only which parts run
  * @param google whether Google's emulator is used where it is found
  * @param seconds of each measurement that is bounded by time
+ * @param history rows that were published before a drain begins, in the tables of all that drain
  * @param scale share of the claim's 5,600,000 rows that are loaded
  */
-record Options(int rows, int rounds, Set<String> only, boolean google, int seconds, double scale) {
+record Options(
+    int rows,
+    int rounds,
+    Set<String> only,
+    boolean google,
+    int seconds,
+    double scale,
+    int history) {
 
   static final List<String> PARTS =
       List.of("drain", "twinbox", "latency", "pods", "idle", "pin", "ordered", "claims");
@@ -28,6 +36,7 @@ record Options(int rows, int rounds, Set<String> only, boolean google, int secon
     int rounds = 3;
     int seconds = 20;
     double scale = 1;
+    int history = 0;
     boolean google = true;
     Set<String> only = Set.of();
     for (String argument : arguments) {
@@ -38,6 +47,7 @@ record Options(int rows, int rounds, Set<String> only, boolean google, int secon
         case "--rounds" -> rounds = Integer.parseInt(value);
         case "--seconds" -> seconds = Integer.parseInt(value);
         case "--scale" -> scale = Double.parseDouble(value);
+        case "--history" -> history = Integer.parseInt(value);
         case "--pubsub" -> google = !value.equals("local");
         case "--only" -> only = Set.of(value.split(","));
         default -> throw new IllegalArgumentException("Unknown option " + option[0]);
@@ -46,6 +56,6 @@ record Options(int rows, int rounds, Set<String> only, boolean google, int secon
     if (!PARTS.containsAll(only)) {
       throw new IllegalArgumentException("--only takes some of " + PARTS);
     }
-    return new Options(rows, rounds, only, google, seconds, scale);
+    return new Options(rows, rounds, only, google, seconds, scale, history);
   }
 }

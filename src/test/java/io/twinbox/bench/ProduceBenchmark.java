@@ -71,7 +71,12 @@ final class ProduceBenchmark {
     ((Logger) LoggerFactory.getLogger(org.slf4j.Logger.ROOT_LOGGER_NAME)).setLevel(Level.WARN);
     int rows = arguments.length > 0 ? Integer.parseInt(arguments[0]) : 100_000;
     try (LocalPostgres postgres = LocalPostgres.start()) {
-      new ProduceBenchmark(rows, postgres).run();
+      ProduceBenchmark benchmark = new ProduceBenchmark(rows, postgres);
+      if (arguments.length > 1 && arguments[1].equals("memory")) {
+        benchmark.memoryOnly();
+      } else {
+        benchmark.run();
+      }
     }
     System.exit(0);
   }
@@ -97,6 +102,15 @@ final class ProduceBenchmark {
       System.out.printf(
           "produce as a whole is %.2f of COPY and %.1f times INSERT per row%n",
           whole / copy, whole / single);
+      report.forEach(System.out::println);
+    }
+  }
+
+  /** Only produce as a process, for the memory that it takes over time. */
+  private void memoryOnly() throws Exception {
+    try (LocalBigQuery bigQuery = LocalBigQuery.start("bench")) {
+      fill(bigQuery);
+      rate("produce as a process, -Xmx256m", rows, url -> produce(bigQuery, url));
       report.forEach(System.out::println);
     }
   }
@@ -307,7 +321,12 @@ final class ProduceBenchmark {
                 Map.entry("MANAGEMENT_SERVER_PORT", "0")));
     Process process = builder.start();
     try {
-      if (!process.waitFor(30, TimeUnit.MINUTES) || process.exitValue() != 0) {
+      List<Long> resident = new ArrayList<>();
+      for (int i = 0; i < 360 && !process.waitFor(10, TimeUnit.SECONDS); i++) {
+        resident.add(residentMebibytes(process.pid()));
+      }
+      report.add("resident MiB every ten seconds: " + resident);
+      if (process.isAlive() || process.exitValue() != 0) {
         throw new IllegalStateException("produce failed, see " + output);
       }
     } finally {
@@ -325,8 +344,21 @@ final class ProduceBenchmark {
     }
   }
 
+  /** What the system says, where it has {@code /proc}; else 0. */
+  private static long residentMebibytes(long pid) {
+    try {
+      return Files.readAllLines(Path.of("/proc/%d/status".formatted(pid))).stream()
+          .filter(line -> line.startsWith("VmRSS:"))
+          .mapToLong(line -> Long.parseLong(line.replaceAll("[^0-9]", "")) / 1024)
+          .findFirst()
+          .orElse(0);
+    } catch (IOException e) {
+      return 0;
+    }
+  }
+
   /**
-   * Heap in use after collections, the smallest of each third of the run: what is alive, and a
+   * Heap in use after collections, the smallest of each tenth of the run: what is alive, and a
    * collection of the young alone does not show.
    */
   private void memory(Path output) throws IOException {
@@ -337,14 +369,14 @@ final class ProduceBenchmark {
         after.add(Integer.valueOf(pause.group(1)));
       }
     }
-    int third = Math.max(1, after.size() / 3);
-    StringBuilder thirds = new StringBuilder();
-    for (int from = 0; from < after.size() && from < 3 * third; from += third) {
-      thirds.append(
-          " %d".formatted(after.stream().skip(from).limit(third).mapToInt(i -> i).min().orElse(0)));
+    int tenth = Math.max(1, after.size() / 10);
+    StringBuilder tenths = new StringBuilder();
+    for (int from = 0; from < after.size() && from < 10 * tenth; from += tenth) {
+      tenths.append(
+          " %d".formatted(after.stream().skip(from).limit(tenth).mapToInt(i -> i).min().orElse(0)));
     }
     report.add(
-        "heap after collections, smallest of each third of %d, in MiB of 256:%s"
-            .formatted(after.size(), thirds));
+        "heap after collections, smallest of each tenth of %d, in MiB of 256:%s; the most of all %d"
+            .formatted(after.size(), tenths, after.stream().mapToInt(i -> i).max().orElse(0)));
   }
 }

@@ -89,6 +89,38 @@ final class Queue implements AutoCloseable {
     }
   }
 
+  /** Rows that were published before, small ones, in favour of the wide table. */
+  void history(int rows) throws SQLException {
+    if (rows == 0) {
+      return;
+    }
+    String event =
+        "outbox_event_id('history', 'bench', 'history' || i) AS id, '"
+            + topic
+            + "' AS topic_name, convert_to(rpad(i::text, 16), 'UTF8') AS payload FROM generate_series(1, "
+            + rows
+            + ") i";
+    try (Statement statement = connection.createStatement()) {
+      if (wide) {
+        statement.execute(
+            "INSERT INTO wide_outbox (id, topic_name, payload, completed_at, message_id) SELECT id, topic_name, payload, now(), '1' FROM (SELECT "
+                + event
+                + ") AS e");
+        statement.execute("VACUUM ANALYZE wide_outbox");
+      } else {
+        statement.execute("ALTER TABLE pubsub_outbox DISABLE TRIGGER pubsub_outbox_queue");
+        statement.execute(
+            "WITH e AS (INSERT INTO pubsub_outbox (id, topic_name, payload) SELECT "
+                + event
+                + " RETURNING id, topic_name, payload_hash)"
+                + " INSERT INTO pubsub_outbox_published (id, topic_name, completed_at, message_id, payload_hash)"
+                + " SELECT id, topic_name, now(), '1', payload_hash FROM e");
+        statement.execute("ALTER TABLE pubsub_outbox ENABLE TRIGGER pubsub_outbox_queue");
+        statement.execute("VACUUM ANALYZE pubsub_outbox, pubsub_outbox_published");
+      }
+    }
+  }
+
   void awaitEmpty() {
     String waiting =
         wide

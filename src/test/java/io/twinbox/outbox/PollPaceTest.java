@@ -2,7 +2,6 @@ package io.twinbox.outbox;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.twinbox.config.TwinboxProperties.Dispatch;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -17,12 +16,7 @@ class PollPaceTest {
   private static final Duration IDLE = Duration.ofMillis(200);
 
   /** Leaves nothing out of a pause. */
-  private final PollPace pace = new PollPace(settings(), () -> 0);
-
-  private static Dispatch settings() {
-    Duration any = Duration.ofSeconds(1);
-    return new Dispatch(500, 1_000, 2, INTERVAL, IDLE, any, any, 10, 5, any, any, true, any);
-  }
+  private final PollPace pace = new PollPace(INTERVAL, IDLE, 1_000, () -> 0);
 
   private static List<Map<String, Object>> rows(int count) {
     return Collections.nCopies(count, Map.of("payload", new byte[1]));
@@ -72,7 +66,7 @@ class PollPaceTest {
 
   @Test
   void upToAQuarterOfAPauseIsLeftOutAtRandom() {
-    PollPace shortest = new PollPace(settings(), () -> 1);
+    PollPace shortest = new PollPace(INTERVAL, IDLE, 1_000, () -> 1);
     shortest.found(rows(1), 500, null);
     assertThat(shortest.next()).isEqualTo(INTERVAL.multipliedBy(3).dividedBy(4));
     for (int poll = 0; poll < 20; poll++) {

@@ -279,6 +279,39 @@ class CrashTest {
   }
 
   @Test
+  void sigtermEndsAConsumeWhoseHandlerBlocksAndAnotherAppliesItsMessages() throws Exception {
+    int events = 200;
+    String pubSub = keep(LocalPubSubProcess.start("local", "invoices", List.of(LEDGER))).endpoint();
+    String[] patience = {
+      // The blocked handlers would wait longer than anybody waits for the process.
+      "TWINBOX_CONSUME_LOCK_TIMEOUT", "300s",
+      "TWINBOX_CONSUME_SHUTDOWN_TIMEOUT", "3s",
+      "CAMEL_MAIN_SHUTDOWN_TIMEOUT", "5",
+      "SPRING_LIFECYCLE_TIMEOUT_PER_SHUTDOWN_PHASE", "10s"
+    };
+    TwinboxProcess dispatch = start("dispatch", "dispatch", pubSub);
+    TwinboxProcess blocked = keep(pod("consume", "blocked", pubSub).with(patience).start());
+    dispatch.ready();
+    blocked.ready();
+    Connection balance = keep(ledger.another());
+    try (Statement statement = balance.createStatement()) {
+      statement.execute("LOCK TABLE customer_balance IN SHARE MODE");
+    }
+    ledger.put(0, events);
+    await().atMost(PATIENCE).pollInterval(POLL).until(() -> ledger.waitingForALock("blocked") > 0);
+
+    blocked.sigterm();
+
+    assertThat(blocked.exitCode(Duration.ofSeconds(45))).isIn(0, 143);
+    assertThat(ledger.applied()).isZero();
+    ledger.endBackendsOf("blocked");
+    balance.rollback();
+    start("consume", "another", pubSub).ready();
+    await().atMost(PATIENCE).until(() -> ledger.applied() == events);
+    assertLedgerEqualsTheFirst(events);
+  }
+
+  @Test
   void sigtermEndsADispatchWhosePubSubIsAway() {
     TwinboxProcess dispatch =
         start("dispatch", "dispatch-alone", "127.0.0.1:" + TwinboxProcess.freePort());

@@ -17,6 +17,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -361,6 +362,90 @@ class DispatchUnderFireTest {
     Process kill = new ProcessBuilder("kill", "-" + name, String.valueOf(process.pid())).start();
     assertThat(kill.waitFor(10, TimeUnit.SECONDS)).isTrue();
     assertThat(kill.exitValue()).isZero();
+  }
+
+  /** How long rows come in while a transaction keeps vacuum from removing what was published. */
+  private static final Duration PIN = Duration.ofSeconds(Integer.getInteger("twinbox.pin", 15));
+
+  private static final int PINNED_RATE = 500;
+  private static final int WINDOWS = 10;
+
+  @Test
+  void aPinnedVacuumHorizonDoesNotSlowDispatch() throws Exception {
+    startEmbedded();
+    pubSub = keep(LocalPubSub.start());
+    pubSub.createTopic("local", TOPIC);
+    // Nobody reads it, and it keeps nothing for long.
+    pubSub.createSubscription("local", "fire-ledger", TOPIC);
+    pod("pinned").ready();
+    Connection pin = keep(connect());
+    pin.setAutoCommit(false);
+    pin.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
+    pin.createStatement().execute("SELECT count(*) FROM pubsub_outbox_due");
+    long start = System.nanoTime();
+    long written = 0;
+    long[] touched = new long[WINDOWS];
+    long[] published = new long[WINDOWS];
+    long pagesBefore = pagesOfDue();
+    long publishedBefore = 0;
+    try (Connection writer = connect();
+        PreparedStatement put =
+            writer.prepareStatement(
+                "INSERT INTO pubsub_outbox (topic_name, payload) SELECT ?, convert_to('event ' || i, 'UTF8') FROM generate_series(1, ?) i")) {
+      for (int window = 0; window < WINDOWS; window++) {
+        long end = start + PIN.toNanos() * (window + 1) / WINDOWS;
+        for (long now = System.nanoTime(); now < end; now = System.nanoTime()) {
+          int behind = (int) ((now - start) / 1e9 * PINNED_RATE - written);
+          if (behind > 0) {
+            put.setString(1, TOPIC);
+            put.setInt(2, behind);
+            written += put.executeUpdate();
+          }
+          pause(Duration.ofMillis(50));
+        }
+        long total = number("SELECT count(*) FROM pubsub_outbox_published");
+        long pages = pagesOfDue();
+        published[window] = total - publishedBefore;
+        touched[window] = pages - pagesBefore;
+        publishedBefore = total;
+        pagesBefore = pages;
+        System.out.printf(
+            "pinned, window %d of %d: %,d rows/s published, %,d due, %.1f pages per row, %,d dead rows%n",
+            window + 1,
+            WINDOWS,
+            published[window] * WINDOWS / PIN.toSeconds(),
+            number("SELECT count(*) FROM pubsub_outbox_due"),
+            (double) touched[window] / published[window],
+            number(
+                "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'pubsub_outbox_due'"));
+      }
+    }
+    awaitAllPublished(written);
+    pin.rollback();
+
+    assertThat(
+            number(
+                "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'pubsub_outbox_due'"))
+        .as("dead rows, else the pin does not pin")
+        .isGreaterThan(written / 2);
+    // The first window holds the start. One look in five seconds has no floor and reads all dead
+    // rows.
+    long early = sum(published, 1, 5);
+    long late = sum(published, 5, WINDOWS) * 4 / 5;
+    assertThat(late).as("rows published later").isGreaterThan(early * 8 / 10);
+    assertThat(sum(touched, 5, WINDOWS) * 4 / 5)
+        .as("pages of the queue that are touched later, against %d", sum(touched, 1, 5))
+        .isLessThan(sum(touched, 1, 5) * 2);
+  }
+
+  private static long sum(long[] values, int from, int to) {
+    return Arrays.stream(values, from, to).sum();
+  }
+
+  /** Pages of the queue and its indexes that were touched so far. */
+  private long pagesOfDue() {
+    return number(
+        "SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_statio_user_tables WHERE relname = 'pubsub_outbox_due'");
   }
 
   /** The hardest restart: the server dies at once, with what it had not yet written to disk. */

@@ -199,6 +199,25 @@ class JarIT {
     assertThat(run.output()).doesNotContain("\tat ");
   }
 
+  // Commands --------------------------------------------------------------------------------------
+
+  @Test
+  void commandsRunFromTheJarAndStartNothing() {
+    TwinboxProcess check =
+        keep(
+            TwinboxProcess.jar("jar-check")
+                .arguments("check", Path.of("topics/invoices").toAbsolutePath().toString())
+                .start());
+    assertThat(check.exitCode(PATIENCE)).as(check.output()).isZero();
+    assertThat(check.output())
+        .startsWith("Looked at ")
+        .endsWith("Good.\n")
+        .doesNotContain("Tomcat", "Camel", "Hikari", "Flyway");
+    TwinboxProcess mistake = keep(TwinboxProcess.jar("jar-mistake").arguments("chekc").start());
+    assertThat(mistake.exitCode(PATIENCE)).as(mistake.output()).isEqualTo(2);
+    assertThat(mistake.output()).contains("'chekc'", "check");
+  }
+
   // The flow --------------------------------------------------------------------------------------
 
   @Test

@@ -23,8 +23,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * produce killed at random, again and again, while rows are added and others come late. With {@code
- * -Dtwinbox.fire.rows=200000 -Dtwinbox.fire.kills=20} at full size.
+ * produce killed at random, again and again, while rows are added and others come late. {@code mvn
+ * -Plong test} runs it at full size: 200,000 rows, 12 kills.
  */
 class ProduceUnderFireTest {
 

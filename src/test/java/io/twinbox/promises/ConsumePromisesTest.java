@@ -19,6 +19,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.actuate.health.HealthIndicator;
 import org.springframework.boot.actuate.health.Status;
+import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
@@ -191,9 +192,11 @@ class ConsumePromisesTest extends PromiseTest {
   @Test
   void messagesWaitWhileTheDatabaseIsAwayAndGoOnByThemselves() throws Exception {
     createTopicAndSubscription();
-    DatabaseTrouble trouble =
-        start("consume", "twinbox.consume.max-attempts=1", "twinbox.consume.concurrency=4")
-            .getBean(DatabaseTrouble.class);
+    ConfigurableApplicationContext twinbox =
+        start("consume", "twinbox.consume.max-attempts=1", "twinbox.consume.concurrency=4");
+    DatabaseTrouble trouble = twinbox.getBean(DatabaseTrouble.class);
+    HealthIndicator health = twinbox.getBean("dbHealthContributor", HealthIndicator.class);
+    assertThat(health.health().getStatus()).isEqualTo(Status.UP);
     String database = database();
     try (Connection admin =
             DriverManager.getConnection(
@@ -211,6 +214,10 @@ class ConsumePromisesTest extends PromiseTest {
       }
       // Each has failed for want of a connection, which is not its fault, and waits.
       eventually().until(() -> trouble.waiting() == 4);
+      assertThat(health.health().getStatus()).isEqualTo(Status.DOWN);
+      // They wait here: nothing goes back to Pub/Sub, which would send it again at once.
+      assertThat(pubSub.stats().nacks()).isZero();
+      assertThat(pubSub.stats().deliveries()).isEqualTo(20);
       statement.execute("ALTER DATABASE " + database + " WITH ALLOW_CONNECTIONS true");
     }
 

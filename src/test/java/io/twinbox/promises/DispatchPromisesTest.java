@@ -1,5 +1,6 @@
 package io.twinbox.promises;
 
+import static com.google.common.util.concurrent.Uninterruptibles.awaitUninterruptibly;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.pubsub.v1.ListTopicSubscriptionsRequest;
@@ -16,13 +17,18 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.apache.camel.CamelContext;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.jdbc.core.StatementCallback;
 
 /** What README promises of the way from the outbox to Pub/Sub. */
+@ExtendWith(OutputCaptureExtension.class)
 class DispatchPromisesTest extends PromiseTest {
 
   @Test
@@ -305,13 +311,73 @@ class DispatchPromisesTest extends PromiseTest {
     eventually().until(() -> state(second).equals("published"));
   }
 
+  @Test
+  void rowsOfAPodThatDiedArePublishedOneByOneAndDelayNoOthers() throws Exception {
+    createTopicAndSubscription();
+    for (int i = 0; i < 20; i++) {
+      put("suspect " + i, "{}", i < 10 ? null : "key " + i);
+    }
+    jdbc.execute(
+        "UPDATE pubsub_outbox_due SET lock_id = 'dead', claim_token = gen_random_uuid(),"
+            + " locked_at = now() - interval '2 minutes', next_retry_at = now() - interval '1 minute'");
+    CountDownLatch goOn = new CountDownLatch(1);
+    AtomicInteger called = new AtomicInteger();
+    // Held in their calls: as long as one is, no other may be.
+    pubSub
+        .faults()
+        .failPublishWhen(
+            message -> {
+              if (message.getData().toStringUtf8().startsWith("suspect")) {
+                called.incrementAndGet();
+                awaitUninterruptibly(goOn);
+              }
+              return false;
+            },
+            Status.UNAVAILABLE);
+    start("dispatch");
+    eventually().until(() -> called.get() == 1);
+
+    for (int i = 0; i < 5; i++) {
+      put("fresh");
+      put("fresh", "{}", "another key");
+    }
+    eventually().until(() -> count("pubsub_outbox_published") == 10);
+    assertThat(publishedTexts()).hasSize(10).containsOnly("fresh");
+    assertThat(called).as("suspects that were published at once").hasValue(1);
+    goOn.countDown();
+
+    eventually().until(() -> count("pubsub_outbox_published") == 30);
+    assertThat(publishedTexts()).hasSize(30);
+  }
+
+  @Test
+  void rowThatQuarantineGivesUpIsNamedInTheLog(CapturedOutput output) {
+    createTopicAndSubscription();
+    UUID id = put("killer");
+    jdbc.execute(
+        "UPDATE pubsub_outbox_due SET lock_id = 'pod-7', claim_token = gen_random_uuid(), solo = true,"
+            + " crashes = 4, locked_at = now() - interval '2 minutes', next_retry_at = now() - interval '1 minute'");
+    start("dispatch");
+
+    eventually().until(() -> state(id).equals("dead"));
+    assertThat(published()).isEmpty();
+    eventually()
+        .untilAsserted(
+            () ->
+                assertThat(output.getAll())
+                    .contains(
+                        "Topic orders: event "
+                            + id
+                            + " is dead, quarantined: 5 times in a row the process that published this event alone ended without an outcome, last pod-7"));
+  }
+
   /** As an operator does it over JMX. */
   @Test
   void routesThatAreStoppedAndStartedAgainPollOnAndLeaveNoThreadsBehind() throws Exception {
     createTopicAndSubscription();
     CamelContext camel = start("dispatch").getBean(CamelContext.class);
     for (int i = 0; i < 50; i++) {
-      for (String route : List.of("dispatch", "dispatch-ordered")) {
+      for (String route : List.of("dispatch", "dispatch-ordered", "dispatch-suspects")) {
         camel.getRouteController().stopRoute(route);
         camel.getRouteController().startRoute(route);
       }
@@ -326,7 +392,7 @@ class DispatchPromisesTest extends PromiseTest {
                 assertThat(
                         Thread.getAllStackTraces().keySet().stream()
                             .filter(thread -> thread.getName().contains("scheduler://dispatch")))
-                    .hasSize(2));
+                    .hasSize(3));
   }
 
   private String state(UUID id) {

@@ -5,8 +5,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.google.cloud.NoCredentials;
+import com.google.cloud.bigquery.BigQuery;
+import com.google.cloud.bigquery.BigQueryOptions;
+import com.google.cloud.bigquery.Job;
+import com.google.cloud.bigquery.JobId;
+import com.google.cloud.bigquery.QueryJobConfiguration;
+import com.google.cloud.bigquery.QueryParameterValue;
+import com.google.cloud.bigquery.StandardSQLTypeName;
 import io.twinbox.local.bigquery.Faults.Call;
 import java.io.IOException;
+import java.time.Duration;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.ExitCodeGenerator;
@@ -123,6 +133,75 @@ class ProduceOperationsTest extends ProduceTest {
     assertThatThrownBy(this::run).rootCause().hasMessageContaining("column payload is missing");
     assertThat(bigQuery.faults().calls(Call.INSERT_JOB)).isEqualTo(jobs + 1);
     assertThat(count("produce_run")).isZero();
+  }
+
+  @Test
+  void statementThatIsNoQueryIsRefusedAndNotRun() throws IOException {
+    startProduce();
+    for (String statement :
+        List.of(
+            "INSERT INTO shop.t (a) VALUES (1) -> INSERT",
+            "/* a */ update shop.t SET a = 1 WHERE true -> UPDATE",
+            "DELETE FROM shop.t WHERE true -> DELETE",
+            "MERGE shop.t USING shop.u ON false WHEN NOT MATCHED THEN INSERT ROW -> MERGE",
+            "CREATE TABLE shop.t (a INT64) -> CREATE_TABLE",
+            "DROP TABLE shop.t -> DROP_TABLE",
+            "DECLARE n INT64 DEFAULT 1; SELECT n -> SCRIPT",
+            "EXPORT DATA OPTIONS (uri = 'gs://b/*') AS SELECT 1 -> EXPORT_DATA")) {
+      String[] parts = statement.split(" -> ");
+      topicFile("query.sql", "-- No query.\n" + parts[0]);
+      long calls = bigQuery.faults().calls(Call.INSERT_JOB);
+      assertThatThrownBy(this::run)
+          .rootCause()
+          .hasMessageContaining("query.sql is a statement of type " + parts[1])
+          .hasMessageContaining("It was not run");
+      // Its dry run, and nothing else.
+      assertThat(bigQuery.faults().calls(Call.INSERT_JOB)).isEqualTo(calls + 1);
+    }
+    assertThat(count("produce_run")).isZero();
+  }
+
+  @Test
+  void jobSaysForWhomItRunsAndIsHeldToItsLimits() {
+    rows(3);
+    startProduce(
+        "twinbox.produce.location=EU",
+        "twinbox.produce.priority=BATCH",
+        "twinbox.produce.job-timeout=7m",
+        "twinbox.produce.max-bytes-billed=" + 5 * BILLED);
+    run();
+    String id = (String) lastRun().get("run_id");
+    BigQuery client =
+        BigQueryOptions.newBuilder()
+            .setHost(bigQuery.url())
+            .setProjectId(PROJECT)
+            .setCredentials(NoCredentials.getInstance())
+            .build()
+            .getService();
+    Job job =
+        client.getJob(JobId.newBuilder().setJob("twinbox-" + id + "-1").setLocation("EU").build());
+    QueryJobConfiguration query = job.getConfiguration();
+    assertThat(query.getLabels())
+        .containsEntry("twinbox-topic", TOPIC)
+        .containsEntry("twinbox-run", id);
+    assertThat(query.getPriority()).isEqualTo(QueryJobConfiguration.Priority.BATCH);
+    assertThat(query.getJobTimeoutMs()).isEqualTo(7 * 60 * 1000L);
+    assertThat(query.getMaximumBytesBilled()).isEqualTo(5 * BILLED);
+    assertThat(query.useLegacySql()).isFalse();
+    assertThat(job.getJobId().getLocation()).isEqualTo("EU");
+    QueryParameterValue watermark = query.getNamedParameters().get("watermark");
+    assertThat(watermark.getType()).isEqualTo(StandardSQLTypeName.TIMESTAMP);
+    assertThat(watermark.getValue()).startsWith("2020-01-01 00:00:00");
+  }
+
+  @Test
+  void jobThatTakesTooLongIsEndedByBigQueryAndTheRunFails() {
+    rows(1);
+    startProduce("twinbox.produce.job-timeout=50ms");
+    bigQuery.faults().queryDuration(Duration.ofMinutes(1));
+    assertThatThrownBy(this::run).rootCause().hasMessageContaining("timed out");
+    assertThat(lastRun()).containsEntry("state", "failed");
+    assertThat(count("pubsub_outbox")).isZero();
   }
 
   @Test

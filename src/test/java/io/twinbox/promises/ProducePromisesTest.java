@@ -5,9 +5,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.twinbox.local.bigquery.Faults;
 import java.io.IOException;
+import java.sql.Connection;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.apache.camel.ProducerTemplate;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What README promises of the way from BigQuery into the outbox. */
 class ProducePromisesTest extends ProduceTest {
@@ -189,5 +198,169 @@ class ProducePromisesTest extends ProduceTest {
         .hasMessageContaining("column event_key is INT64 and must be STRING")
         .hasMessageContaining("column payload is missing");
     assertThat(count("pubsub_outbox")).isZero();
+  }
+
+  /** Every statement of a run in turn fails once, and produce is run again. */
+  @Test
+  void runThatFailsAtAnyPointIsRunAgainAndDoublesNothing() {
+    rows(10);
+    startProduce("twinbox.produce.chunk-rows=3", "twinbox.produce.page-rows=4");
+    jdbc.execute(
+        """
+        CREATE FUNCTION fails_here() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          RAISE EXCEPTION 'it fails here';
+        END $$
+        """);
+    for (String point :
+        List.of(
+            "INSERT ON produce_run",
+            "INSERT ON pubsub_outbox FOR EACH ROW WHEN (convert_from(NEW.payload, 'UTF8') = 'payload 0')",
+            "INSERT ON pubsub_outbox FOR EACH ROW WHEN (convert_from(NEW.payload, 'UTF8') = 'payload 9')",
+            "INSERT ON pubsub_outbox_due FOR EACH ROW WHEN (NEW.seq % 10 = 7)",
+            "INSERT ON produce_watermark",
+            "UPDATE ON produce_run")) {
+      jdbc.execute("TRUNCATE pubsub_outbox, pubsub_outbox_due, produce_run, produce_watermark");
+      jdbc.execute(
+          "CREATE TRIGGER fails_here AFTER %s EXECUTE FUNCTION fails_here()".formatted(point));
+      assertThatThrownBy(this::run).as(point).rootCause().hasMessageContaining("it fails here");
+      // The watermark moves behind the last row; only to write down the run's end comes after it.
+      assertThat(count("produce_watermark"))
+          .as(point)
+          .isEqualTo(point.startsWith("UPDATE") ? 1 : 0);
+      jdbc.execute("DROP TRIGGER fails_here ON " + point.split(" ")[2]);
+      run();
+      assertThat(queued()).as(point).hasSize(10).doesNotHaveDuplicates();
+      assertThat(count("pubsub_outbox_due")).as(point).isEqualTo(10);
+      assertThat(watermark()).as(point).isEqualTo("2026-03-01T10:00:09Z");
+    }
+  }
+
+  @Test
+  void chunkThatFailsEndsTheReadingOfTheResult() {
+    rows(30);
+    startProduce("twinbox.produce.chunk-rows=2", "twinbox.produce.page-rows=2");
+    jdbc.execute("ALTER TABLE pubsub_outbox ADD CONSTRAINT full_disk CHECK (false)");
+    long before = bigQuery.faults().calls(Faults.Call.TABLE_DATA);
+    assertThatThrownBy(this::run).rootCause().hasMessageContaining("full_disk");
+    // The first chunk's page, the one that told of a second chunk, and the one read ahead; not all
+    // fifteen.
+    assertThat(bigQuery.faults().calls(Faults.Call.TABLE_DATA)).isLessThanOrEqualTo(before + 3);
+  }
+
+  @Test
+  void twoProducersAtOnceLoseAndDoubleNothing() throws Exception {
+    rows(20);
+    startProduce("twinbox.produce.chunk-rows=4");
+    ProducerTemplate other = produce;
+    startProduce("twinbox.produce.chunk-rows=7");
+    CompletableFuture<Void> first;
+    CompletableFuture<Void> second;
+    try (Connection holder = jdbc.getDataSource().getConnection()) {
+      // Both have read the same watermark and the same rows before either queues one.
+      holder.createStatement().execute("BEGIN; LOCK TABLE pubsub_outbox IN EXCLUSIVE MODE");
+      first = CompletableFuture.runAsync(() -> other.sendBody("direct:produce", null));
+      second = CompletableFuture.runAsync(this::run);
+      awaitBlockedSessions(2);
+    }
+    first.get(60, TimeUnit.SECONDS);
+    second.get(60, TimeUnit.SECONDS);
+    assertThat(queued()).hasSize(20).doesNotHaveDuplicates();
+    assertThat(watermark()).isEqualTo("2026-03-01T10:00:19Z");
+    assertThat(jdbc.queryForObject("SELECT sum(rows_queued) FROM produce_run", Long.class))
+        .isEqualTo(20);
+    assertThat(count("produce_run WHERE state = 'succeeded' AND rows_read = 20")).isEqualTo(2);
+  }
+
+  /** Rows 1 and 2 share a position, 3 is the next one; 4 comes late, 5 with the last position. */
+  @ParameterizedTest
+  @CsvSource({
+    "TIMESTAMP, 1s, TIMESTAMP '2026-01-01 00:00:00.000001+00', TIMESTAMP '2026-01-01 00:00:00.000002+00', 2026-01-01T00:00:00.000002Z, 2025-01-01T00:00:00Z",
+    "DATETIME, 1s, DATETIME '2026-01-01 00:00:00', DATETIME '2026-01-01 00:00:00.000001', 2026-01-01T00:00:00.000001, 2025-01-01T00:00:00",
+    "DATE, 1h, DATE '2024-02-28', DATE '2024-02-29', 2024-02-29, 2024-01-01",
+    "INT64, 1, 9223372036854775806, 9223372036854775807, 9223372036854775807, -9223372036854775808",
+    "STRING, '', '\"a-2\"', '\"a1\"', a1, ''"
+  })
+  void watermarkOfEveryTypeKeepsTiesAndRowsThatComeLate(
+      String type, String lookback, String one, String next, String expected, String first)
+      throws IOException {
+    bigQuery.createTable("shop", table + "_typed", "[{\"name\": \"n\", \"type\": \"INT64\"}]");
+    topicFile(
+        "query.sql",
+        """
+        -- Numbered rows, the last of them without a position.
+        SELECT CAST(n AS STRING) AS event_key, CAST(n AS STRING) AS payload, position AS watermark
+        FROM (
+          SELECT n, CASE WHEN n IN (1, 2, 4) THEN %s WHEN n IN (3, 5) THEN %s END AS position
+          FROM shop.%s_typed)
+        WHERE position >= @watermark OR position IS NULL
+        """
+            .formatted(one, next, table));
+    List<String> settings =
+        new ArrayList<>(
+            List.of(
+                "twinbox.produce.watermark-type=" + type,
+                "twinbox.produce.lookback=" + lookback,
+                "twinbox.produce.first-watermark="
+                    + (first == null || first.isEmpty() ? "a" : first)));
+    startProduce(settings.toArray(String[]::new));
+    run();
+    assertThat(count("produce_watermark")).isZero();
+    number(1, 2, 3, 6);
+    run();
+    assertThat(queued()).containsExactlyInAnyOrder("1", "2", "3", "6");
+    assertThat(watermark()).isEqualTo(expected);
+    number(4, 5);
+    run();
+    // Without a lookback, as for STRING, what comes late is not read.
+    assertThat(queued())
+        .containsExactlyInAnyOrder(
+            type.equals("STRING")
+                ? new String[] {"1", "2", "3", "6", "5"}
+                : new String[] {"1", "2", "3", "6", "4", "5"});
+    assertThat(watermark()).isEqualTo(expected);
+    run();
+    assertThat(
+            jdbc.queryForList(
+                "SELECT rows_queued FROM produce_run ORDER BY started_at", Long.class))
+        .containsExactly(0L, 4L, type.equals("STRING") ? 1L : 2L, 0L);
+  }
+
+  private void number(int... numbers) {
+    bigQuery.append(
+        "shop",
+        table + "_typed",
+        Arrays.stream(numbers).mapToObj(n -> "{\"n\": %d}".formatted(n)).toList());
+  }
+
+  @Test
+  void columnsOfTheSourceMayHaveSpacesKeywordsAndAnyLetters() throws IOException {
+    bigQuery.createTable(
+        "shop",
+        table + "_names",
+        """
+        [{"name": "select", "type": "STRING"}, {"name": "Updated Timestamp", "type": "TIMESTAMP"},
+         {"name": "größe_中", "type": "INT64"}]
+        """);
+    bigQuery.append(
+        "shop",
+        table + "_names",
+        List.of(
+            "{\"select\": \"k\", \"Updated Timestamp\": \"2026-03-01T10:00:00Z\", \"größe_中\": 9223372036854775807}"));
+    topicFile(
+        "query.sql",
+        """
+        -- Names that need quotes.
+        SELECT `select` AS event_key, TO_JSON_STRING(t) AS payload, `Updated Timestamp` AS watermark
+        FROM shop.%s_names AS t
+        WHERE `Updated Timestamp` >= @watermark
+        """
+            .formatted(table));
+    startProduce();
+    run();
+    assertThat(queued())
+        .containsExactly(
+            "{\"select\":\"k\",\"Updated Timestamp\":\"2026-03-01T10:00:00Z\",\"größe_中\":\"9223372036854775807\"}");
+    assertThat(watermark()).isEqualTo("2026-03-01T10:00:00Z");
   }
 }

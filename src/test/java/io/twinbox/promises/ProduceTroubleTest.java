@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 /** Trouble of BigQuery: what passes is waited out, what stays is said in BigQuery's own words. */
@@ -221,21 +222,90 @@ class ProduceTroubleTest extends ProduceTest {
     long before = bigQuery.faults().calls(Call.GET_JOB);
     CompletableFuture<Void> running = CompletableFuture.runAsync(this::run);
     eventually().until(() -> bigQuery.faults().calls(Call.GET_JOB) > before + 3);
-    assertThat(
-            jdbc.queryForObject(
-                """
-                SELECT count(*)
-                FROM pg_stat_activity
-                WHERE datname = current_database()
-                  AND pid <> pg_backend_pid()
-                  AND (xact_start IS NOT NULL OR backend_xmin IS NOT NULL)
-                """,
-                Long.class))
-        .isZero();
+    assertThat(openTransactions()).isZero();
     assertThat(lastRun()).containsEntry("state", "running");
     bigQuery.faults().clear();
     running.get(30, TimeUnit.SECONDS);
     assertThat(queued()).hasSize(1);
+  }
+
+  private long openTransactions() {
+    return jdbc.queryForObject(
+        """
+        SELECT count(*)
+        FROM pg_stat_activity
+        WHERE datname = current_database()
+          AND pid <> pg_backend_pid()
+          AND (xact_start IS NOT NULL OR backend_xmin IS NOT NULL)
+        """,
+        Long.class);
+  }
+
+  @Test
+  void noTransactionWaitsForAPage() throws Exception {
+    rows(ROWS);
+    startProduce(
+        "twinbox.produce.page-rows=4",
+        "twinbox.produce.chunk-rows=2",
+        "twinbox.produce.retry-base=50ms",
+        "logging.level.io.twinbox.produce=ERROR");
+    bigQuery.faults().answer(Call.TABLE_DATA, 1);
+    bigQuery.faults().fail(Call.TABLE_DATA, 10_000, 503, "backendError");
+    CompletableFuture<Void> running = CompletableFuture.runAsync(this::run);
+    eventually().until(() -> count("pubsub_outbox") == 2 && openTransactions() == 0);
+    long tries = bigQuery.faults().calls(Call.TABLE_DATA);
+    eventually().until(() -> bigQuery.faults().calls(Call.TABLE_DATA) > tries + 1);
+    assertThat(openTransactions()).isZero();
+    bigQuery.faults().clear();
+    running.get(60, TimeUnit.SECONDS);
+    assertThat(queued()).hasSize(ROWS).doesNotHaveDuplicates();
+  }
+
+  @Test
+  void onePageIsReadAheadWhileRowsAreQueuedAndNoMore() throws Exception {
+    rows(ROWS);
+    startProduce("twinbox.produce.page-rows=4", "twinbox.produce.chunk-rows=2");
+    long before = bigQuery.faults().calls(Call.TABLE_DATA);
+    CompletableFuture<Void> running;
+    try (Connection holder = jdbc.getDataSource().getConnection()) {
+      holder.createStatement().execute("BEGIN; LOCK TABLE pubsub_outbox IN EXCLUSIVE MODE");
+      running = CompletableFuture.runAsync(this::run);
+      awaitBlockedSessions(1);
+      // The page whose rows wait, and the next one.
+      eventually().until(() -> bigQuery.faults().calls(Call.TABLE_DATA) == before + 2);
+      eventually().until(() -> readers().allMatch(t -> t.getState() == Thread.State.WAITING));
+      assertThat(bigQuery.faults().calls(Call.TABLE_DATA)).isEqualTo(before + 2);
+      assertThat(queued()).isEmpty();
+    }
+    running.get(60, TimeUnit.SECONDS);
+    assertThat(queued()).hasSize(ROWS).doesNotHaveDuplicates();
+    eventually().until(() -> readers().findAny().isEmpty());
+  }
+
+  @Test
+  void faultOfTheOutboxEndsTheRunThoughBigQueryIsInTrouble() {
+    rows(ROWS);
+    startProduce(
+        "twinbox.produce.page-rows=4",
+        "twinbox.produce.chunk-rows=2",
+        "twinbox.produce.retry-base=30s",
+        "logging.level.io.twinbox.produce=ERROR");
+    jdbc.execute("ALTER TABLE pubsub_outbox ADD CONSTRAINT full_disk CHECK (false)");
+    bigQuery.faults().answer(Call.TABLE_DATA, 1);
+    // The page behind the first is being waited for, half a minute and more.
+    bigQuery.faults().fail(Call.TABLE_DATA, 10_000, 503, "backendError");
+    assertThatThrownBy(this::run).rootCause().hasMessageContaining("full_disk");
+    eventually().until(() -> readers().findAny().isEmpty());
+    assertThat(lastRun()).containsEntry("state", "failed");
+    bigQuery.faults().clear();
+    jdbc.execute("ALTER TABLE pubsub_outbox DROP CONSTRAINT full_disk");
+    run();
+    assertThat(queued()).hasSize(ROWS).doesNotHaveDuplicates();
+  }
+
+  private static Stream<Thread> readers() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().equals("produce-page"));
   }
 
   /** What the local BigQuery bills for a small query. */

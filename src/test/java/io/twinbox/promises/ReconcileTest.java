@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.twinbox.command.CommandRun;
+import io.twinbox.config.SqlFiles;
 import io.twinbox.local.LocalPostgres;
 import java.io.File;
 import java.nio.file.Files;
@@ -24,6 +25,7 @@ import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.core.namedparam.NamedParameterJdbcTemplate;
 import org.springframework.jdbc.datasource.DriverManagerDataSource;
 
 /**
@@ -274,6 +276,10 @@ class ReconcileTest extends ProduceTest {
             "published, failed 1 times so far: no account",
             "DIFFERENT: see above.");
 
+    // One query may be paid for (10 MB at least), and not two: then it is not known.
+    assertThat(found(reconcile(1, "--twinbox.produce.max-bytes-billed=15000000")).get("unproven"))
+        .containsExactly(gone.toString());
+
     // BigQuery has it again: then nothing is too much.
     row("gone", "payload gone", "2020-01-01T00:00:00Z");
     assertThat(found(reconcile(1))).doesNotContainKey("not-in-bigquery");
@@ -291,6 +297,10 @@ class ReconcileTest extends ProduceTest {
     flow(5);
     jdbc.update("DELETE FROM pubsub_outbox");
     assertThat(reconcile(0).at("/from_bigquery/applied").asInt()).isEqualTo(5);
+
+    // A topic of services has no source and no query.
+    assertThat(reconcile(0, "--no-bigquery", "--twinbox.source=").at("/others/applied").asInt())
+        .isEqualTo(5);
 
     // The consumer's tables in a database of their own; a template must have no session.
     stopAll();
@@ -344,6 +354,68 @@ class ReconcileTest extends ProduceTest {
     run = CommandRun.of(arguments("--from=2030-01-01T00:00:00Z"));
     assertThat(run.exitCode()).isEqualTo(2);
     assertThat(run.err()).contains("no span of time");
+  }
+
+  /** Of 100,000 events one hour's are asked for: no table is read from end to end. */
+  @Test
+  void statementsOfAShortSpanReadByIndex() {
+    jdbc.execute("ALTER TABLE pubsub_outbox DISABLE TRIGGER pubsub_outbox_queue");
+    jdbc.update(
+        """
+        INSERT INTO pubsub_outbox (id, topic_name, source, payload, created_at)
+        SELECT outbox_event_id('orders', 'orders-source', 'key-' || i), 'orders', 'orders-source', 'x',
+               timestamptz '2026-01-01' + i * interval '1 minute'
+        FROM generate_series(1, 100000) AS i
+        """);
+    jdbc.update(
+        "INSERT INTO pubsub_outbox_published SELECT id, topic_name, created_at, 'm', payload_hash FROM pubsub_outbox ORDER BY seq");
+    jdbc.update(
+        "INSERT INTO pubsub_outbox_due (seq, topic_name, payload_bytes, next_retry_at) SELECT seq, topic_name, 1, created_at FROM pubsub_outbox");
+    jdbc.update(
+        "INSERT INTO transactional_inbox SELECT 'ledger', id, created_at FROM pubsub_outbox ORDER BY seq");
+    jdbc.update(
+        """
+        INSERT INTO produce_reject (id, topic_name, source, event_key, reason, run_id)
+        SELECT id, topic_name, source, 'key ' || seq, 'r', 'r' FROM pubsub_outbox
+        """);
+    jdbc.execute("VACUUM ANALYZE");
+    String[] ids =
+        IntStream.range(0, 500).mapToObj(i -> UUID.randomUUID().toString()).toArray(String[]::new);
+    Map<String, Object> parameters = new java.util.HashMap<>();
+    parameters.put("topic", "orders");
+    parameters.put("source", "orders-source");
+    parameters.put("consumer", "ledger");
+    parameters.put("from", "2026-02-01T00:00:00Z");
+    parameters.put("until", "2026-02-01T01:00:00Z");
+    parameters.put("afterTime", "2026-02-01T00:00:00Z");
+    parameters.put("afterSeq", -1L);
+    parameters.put("rows", 5_000);
+    parameters.put("ids", ids);
+    parameters.put("grace", "900 seconds");
+    parameters.put("eventKeys", ids);
+    parameters.put("topics", new String[ids.length]);
+    for (String statement :
+        List.of(
+            "outbox-created.sql",
+            "published-without-payload.sql",
+            "outbox-states.sql",
+            "rejects.sql",
+            "inbox-created.sql",
+            "inbox-states.sql")) {
+      String plan =
+          String.join(
+              "\n",
+              new NamedParameterJdbcTemplate(jdbc)
+                  .queryForList(
+                      "EXPLAIN " + SqlFiles.read("sql/reconcile/" + statement),
+                      parameters,
+                      String.class));
+      assertThat(plan)
+          .as(statement)
+          .contains("Index")
+          .doesNotContainPattern(
+              "Seq Scan on (pubsub_outbox |pubsub_outbox_published|pubsub_outbox_due|transactional_inbox |produce_reject)");
+    }
   }
 
   /**

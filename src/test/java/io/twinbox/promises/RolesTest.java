@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.grpc.Status;
+import io.twinbox.config.SqlFiles;
 import io.twinbox.local.LocalPostgres;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -25,6 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.core.namedparam.NamedParameterJdbcTemplate;
 import org.springframework.jdbc.datasource.DriverManagerDataSource;
 
 /**
@@ -46,6 +48,7 @@ class RolesTest extends ProduceTest {
           Set.of("SELECT twinbox_schema_history", "EXECUTE outbox_put"),
           "produce",
           Set.of(
+              "SELECT pubsub_outbox_backlog",
               "SELECT twinbox_schema_history",
               "SELECT pubsub_outbox",
               "INSERT pubsub_outbox(attributes,id,ordering_key,payload,source,topic_name)",
@@ -79,6 +82,12 @@ class RolesTest extends ProduceTest {
               "EXECUTE produce_watermark_not_above"),
           "dispatch",
           Set.of(
+              // Figures for metrics.
+              "SELECT pubsub_outbox_backlog",
+              "SELECT produce_watermark",
+              "SELECT produce_run",
+              "SELECT produce_reject(source,topic_name)",
+              "EXECUTE produce_bytes_today",
               "SELECT twinbox_schema_history",
               "SELECT pubsub_outbox",
               "SELECT pubsub_outbox_due",
@@ -89,6 +98,12 @@ class RolesTest extends ProduceTest {
               "UPDATE pubsub_outbox_published(completed_at,message_id)"),
           "consume",
           Set.of(
+              // Figures for metrics.
+              "SELECT pubsub_outbox_backlog",
+              "SELECT produce_watermark",
+              "SELECT produce_run",
+              "SELECT produce_reject(source,topic_name)",
+              "EXECUTE produce_bytes_today",
               "SELECT twinbox_schema_history",
               "SELECT transactional_inbox",
               "INSERT transactional_inbox",
@@ -109,6 +124,12 @@ class RolesTest extends ProduceTest {
               "INSERT effect"),
           "maintain",
           Set.of(
+              // Figures for metrics.
+              "SELECT pubsub_outbox_backlog",
+              "SELECT produce_watermark",
+              "SELECT produce_run",
+              "SELECT produce_reject(source,topic_name)",
+              "EXECUTE produce_bytes_today",
               "SELECT twinbox_schema_history",
               "SELECT pubsub_outbox",
               "DELETE pubsub_outbox",
@@ -149,6 +170,8 @@ class RolesTest extends ProduceTest {
               "EXECUTE outbox_discard_ids",
               "EXECUTE outbox_republish",
               "EXECUTE outbox_republish_ids",
+              "EXECUTE outbox_release",
+              "EXECUTE twinbox_audit_add",
               "EXECUTE inbox_replay",
               "EXECUTE inbox_replay_ids",
               "EXECUTE inbox_discard_ids",
@@ -405,6 +428,22 @@ class RolesTest extends ProduceTest {
     assertThat(jdbcAs("read").queryForList("SELECT state FROM pubsub_outbox_status", String.class))
         .containsExactly("due");
     assertThat(jdbcAs("read").queryForList("SELECT * FROM produce_watermark_status")).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"produce", "dispatch", "consume", "maintain"})
+  void everyProcessReadsTheFiguresOfItsMetrics(String role) {
+    put("due");
+    for (String sample : List.of("sample-outbox", "sample-produce", "sample-tables")) {
+      jdbcAs(role).queryForList(SqlFiles.read("sql/operate/" + sample + ".sql"));
+    }
+    if (role.equals("consume")) {
+      new NamedParameterJdbcTemplate(jdbcAs(role))
+          .queryForList(
+              SqlFiles.read("sql/operate/sample-inbox.sql"), Map.of("consumer", "ledger"));
+    }
+    assertThat(jdbcAs(role).queryForList(SqlFiles.read("sql/operate/sample-outbox.sql")).get(0))
+        .containsEntry("due", 1L);
   }
 
   private String state(UUID id) {

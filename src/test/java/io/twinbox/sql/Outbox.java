@@ -66,6 +66,17 @@ final class Outbox {
         (String) rows.get(0).get("cursor"));
   }
 
+  /** Claims a row whose claim ended without an outcome; a row that is given up is none. */
+  Claim claimSuspect() {
+    String token = UUID.randomUUID().toString();
+    return new Claim(
+        token,
+        db.query("dispatch/claim-suspect.sql", Map.of("claimToken", token)).stream()
+            .filter(row -> !(Boolean) row.get("dead_now"))
+            .toList(),
+        null);
+  }
+
   /** A claim's rows and, of an ordered claim, where the next one goes on. */
   record Claim(String token, List<Map<String, Object>> rows, String cursor) {
 

@@ -199,7 +199,7 @@ abstract class PlanSpec extends DatabaseSpec {
         "ordered claim of 500 of one key of %,d on %s: %d pages%n",
         WAITING, db.string("SHOW server_version"), plan.buffers());
     assertThat(plan.sequentialScans()).isEmpty();
-    assertThat(plan.buffers()).isLessThan(500 * 12);
+    assertThat(plan.buffers()).isLessThan(500 * 14);
   }
 
   @Test

@@ -4,7 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.twinbox.sql.Outbox.Claim;
 import io.twinbox.sql.Outbox.Outcome;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -28,29 +31,65 @@ abstract class QuarantineSpec extends DatabaseSpec {
   void rowsOfACrashedPodAreClaimedOneByOne() {
     List<Long> seqs = outbox.emit(3);
     outbox.claim(500);
+    assertThat(outbox.claimSuspect().rows()).as("their lease runs").isEmpty();
     crash();
 
-    Claim first = outbox.claim(500);
-    Claim second = outbox.claim(500);
-    Claim third = outbox.claim(500);
+    List<Claim> claims =
+        List.of(outbox.claimSuspect(), outbox.claimSuspect(), outbox.claimSuspect());
 
-    assertThat(List.of(first, second, third)).allSatisfy(c -> assertThat(c.rows()).hasSize(1));
-    assertThat(outbox.claim(500).rows()).isEmpty();
-    assertThat(List.of(first.seqs().get(0), second.seqs().get(0), third.seqs().get(0)))
+    assertThat(claims).allSatisfy(claim -> assertThat(claim.rows()).hasSize(1));
+    assertThat(claims.stream().map(claim -> claim.seqs().get(0)))
         .containsExactlyInAnyOrderElementsOf(seqs);
+    assertThat(outbox.claimSuspect().rows()).isEmpty();
+    assertThat(outbox.claim(500).rows()).isEmpty();
   }
 
   @Test
-  void freshRowsAreNotHeldUpBySuspects() {
-    outbox.emit(1);
-    outbox.claim(500);
+  void freshRowsAreNotHeldUpByAThousandSuspectsBeforeThem() {
+    outbox.emit(1_000);
+    outbox.claim(1_000);
+    crash();
     List<Long> fresh = outbox.emit(2);
+
+    assertThat(outbox.claim(500).seqs()).containsExactlyInAnyOrderElementsOf(fresh);
+  }
+
+  @Test
+  void suspectsAreNotHeldUpByFreshRowsBeforeThem() {
+    long suspect = outbox.emit(1).get(0);
+    outbox.claim(500);
+    outbox.emit(1_000);
     db.jdbc.update(
         "UPDATE pubsub_outbox_due SET next_retry_at = now() - interval '1 minute' WHERE claim_token IS NULL");
     crash();
 
-    assertThat(outbox.claim(500).seqs()).containsExactlyInAnyOrderElementsOf(fresh);
-    assertThat(outbox.claim(500).rows()).hasSize(1);
+    assertThat(outbox.claimSuspect().seqs()).containsExactly(suspect);
+  }
+
+  @Test
+  void twoPodsTakeDifferentSuspects() throws Exception {
+    outbox.emit(2);
+    outbox.claim(500);
+    crash();
+    CountDownLatch finish = new CountDownLatch(1);
+    CountDownLatch claimed = new CountDownLatch(1);
+    Future<Claim> first =
+        db.async(
+            () ->
+                db.transaction.execute(
+                    status -> {
+                      Claim claim = outbox.claimSuspect();
+                      claimed.countDown();
+                      await(finish);
+                      return claim;
+                    }));
+    await(claimed);
+
+    Claim second = outbox.claimSuspect();
+    finish.countDown();
+
+    assertThat(second.rows()).hasSize(1);
+    assertThat(second.seqs()).doesNotContainAnyElementsOf(first.get().seqs());
   }
 
   @Test
@@ -59,29 +98,40 @@ abstract class QuarantineSpec extends DatabaseSpec {
     outbox.claim(500);
     for (int crash = 0; crash < 3; crash++) {
       crash();
-      assertThat(outbox.claim(500).seqs()).containsExactly(killer);
+      assertThat(outbox.claimSuspect().seqs()).containsExactly(killer);
     }
     crash();
 
-    assertThat(outbox.claim(500).rows()).isEmpty();
+    assertThat(outbox.claimSuspect().rows()).isEmpty();
     assertThat(outbox.state(killer)).isEqualTo("dead");
     assertThat((String) outbox.due(killer).get("last_error"))
         .startsWith("quarantined: 3 times in a row");
   }
 
+  /** Each process ends with the killer, and with rows that nobody suspected before. */
   @Test
   void innocentMatesOfACrashNeverDie() {
-    List<Long> seqs = outbox.emit(5);
-    for (int crash = 0; crash < 10; crash++) {
-      // Each time another row is alone with the crash; the others publish when it is their turn.
-      Claim claim = outbox.claim(500);
+    long killer = outbox.emit(1).get(0);
+    List<Long> innocents = new ArrayList<>(outbox.emit(5));
+    outbox.claim(500);
+    for (int crash = 0; crash < 3; crash++) {
       crash();
-      if (claim.rows().size() == 1) {
-        Claim alone = outbox.claim(500);
-        outbox.settle(alone.token(), List.of(Outcome.released(alone.seqs().get(0))));
+      innocents.addAll(outbox.emit(2));
+      outbox.claim(500);
+      // The others are published when it is their turn, until the killer's comes.
+      Claim suspect = outbox.claimSuspect();
+      while (!suspect.seqs().contains(killer)) {
+        assertThat(outbox.publishAll(suspect)).containsEntry("published", 1L);
+        suspect = outbox.claimSuspect();
       }
     }
-    assertThat(seqs).allSatisfy(seq -> assertThat(outbox.state(seq)).isNotEqualTo("dead"));
+    crash();
+    for (int poll = 0; poll < 20; poll++) {
+      outbox.publishAll(outbox.claimSuspect());
+    }
+
+    assertThat(outbox.state(killer)).isEqualTo("dead");
+    assertThat(innocents).allSatisfy(seq -> assertThat(outbox.state(seq)).isEqualTo("published"));
   }
 
   @Test
@@ -89,9 +139,9 @@ abstract class QuarantineSpec extends DatabaseSpec {
     long seq = outbox.emit(1).get(0);
     outbox.claim(500);
     crash();
-    outbox.claim(500);
+    outbox.claimSuspect();
     crash();
-    Claim claim = outbox.claim(500);
+    Claim claim = outbox.claimSuspect();
     assertThat(outbox.due(seq)).containsEntry("crashes", 1).containsEntry("solo", true);
 
     outbox.settle(claim.token(), List.of(Outcome.refused(seq)));
@@ -100,36 +150,27 @@ abstract class QuarantineSpec extends DatabaseSpec {
   }
 
   @Test
-  void keysOfACrashedPodAreClaimedRowByRowAndOthersGoOn() {
+  void suspectsOfAKeyAreClaimedOldestFirstAndWhatIsBehindThemWaits() {
     List<Long> a = outbox.emit(2, "a");
     List<Long> b = outbox.emit(2, "b");
     outbox.claimOrdered(500, "");
     crash();
+    long behind = outbox.emit(1, "a").get(0);
     List<Long> c = outbox.emit(2, "c");
 
-    Claim first = outbox.claimOrdered(500, "");
-    Claim second = outbox.claimOrdered(500, first.cursor());
-    Claim third = outbox.claimOrdered(500, second.cursor());
+    assertThat(outbox.claimOrdered(500, "").seqs()).as("others").containsExactlyElementsOf(c);
+    Claim first = outbox.claimSuspect();
+    Claim second = outbox.claimSuspect();
+    assertThat(List.of(first.seqs().get(0), second.seqs().get(0)))
+        .containsExactlyInAnyOrder(a.get(0), b.get(0));
+    assertThat(outbox.claimSuspect().rows()).as("behind a claimed one").isEmpty();
 
-    assertThat(first.seqs()).containsExactly(a.get(0));
-    assertThat(second.seqs()).containsExactly(b.get(0));
-    assertThat(third.seqs()).containsExactlyElementsOf(c);
     outbox.publishAll(first);
-    assertThat(outbox.claimOrdered(500, "").seqs()).containsExactly(a.get(1));
-  }
-
-  @Test
-  void suspectBehindABusyKeyGetsItsTurn() {
-    outbox.emit(1, "b");
-    outbox.claimOrdered(500, "");
-    crash();
-    List<Long> busy = outbox.emit(3, "a");
-
-    Claim first = outbox.claimOrdered(500, "");
-    assertThat(first.seqs()).containsExactlyElementsOf(busy);
-    outbox.publishAll(first);
-    outbox.emit(3, "a");
-    assertThat(outbox.claimOrdered(500, first.cursor()).keys()).containsExactly("b");
+    outbox.publishAll(second);
+    assertThat(outbox.claimOrdered(500, "").rows()).as("behind a suspect").isEmpty();
+    outbox.publishAll(outbox.claimSuspect());
+    outbox.publishAll(outbox.claimSuspect());
+    assertThat(outbox.claimOrdered(500, "").seqs()).containsExactly(behind);
   }
 
   @Test
@@ -139,12 +180,13 @@ abstract class QuarantineSpec extends DatabaseSpec {
     outbox.emit(1, "a");
     for (int crash = 0; crash < 3; crash++) {
       crash();
-      assertThat(outbox.claimOrdered(500, "").seqs()).containsExactly(killer);
+      assertThat(outbox.claimSuspect().seqs()).containsExactly(killer);
     }
     crash();
 
-    assertThat(outbox.claimOrdered(500, "").rows()).isEmpty();
+    assertThat(outbox.claimSuspect().rows()).isEmpty();
     assertThat(outbox.state(killer)).isEqualTo("dead");
+    assertThat(outbox.claimSuspect().rows()).isEmpty();
     assertThat(outbox.claimOrdered(500, "").rows()).isEmpty();
   }
 }

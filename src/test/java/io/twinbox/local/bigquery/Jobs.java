@@ -1,12 +1,16 @@
 package io.twinbox.local.bigquery;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * The jobs of one local BigQuery: starts them and finds them again. It remembers the latest {@value
@@ -16,6 +20,10 @@ final class Jobs implements AutoCloseable {
   static final String ANONYMOUS_DATASET = "_local_results";
   private static final int KEPT = 200;
   private static final int THREADS = 2;
+
+  private static final Pattern FIRST_WORDS =
+      Pattern.compile(
+          "(?:\\s|--[^\\n]*\\n|#[^\\n]*\\n|/\\*[\\s\\S]*?\\*/)*([A-Za-z]+)\\s+([A-Za-z]*)");
 
   private final String project;
   private final String location;
@@ -48,11 +56,48 @@ final class Jobs implements AutoCloseable {
     if (id != null) {
       checkNew(id);
     }
+    boolean dryRun = configuration.path("dryRun").asBoolean(false);
+    String statement = statementType(configuration.path("query").path("query").asText(""));
+    if (dryRun && statement != null) {
+      return dryRunOf(statement, configuration);
+    }
     QueryPlan plan = plan(configuration.get("query"));
-    if (configuration.path("dryRun").asBoolean(false)) {
+    if (dryRun) {
       return new QueryJob(project, location, null, configuration, plan).toResource();
     }
     return start(id == null ? newId() : id, configuration, plan).toResource();
+  }
+
+  /**
+   * What BigQuery calls a statement that is no query, by its first words; null for a query. Such a
+   * statement is not run here, but its dry run says what it is.
+   */
+  private static String statementType(String sql) {
+    Matcher words = FIRST_WORDS.matcher(sql);
+    if (!words.lookingAt()) {
+      return null;
+    }
+    String first = words.group(1).toUpperCase(Locale.ROOT);
+    return switch (first) {
+      case "INSERT", "UPDATE", "DELETE", "MERGE" -> first;
+      case "DECLARE", "BEGIN", "IF", "EXECUTE", "CALL", "SET" -> "SCRIPT";
+      case "CREATE", "DROP", "ALTER" ->
+          first + "_" + words.group(2).toUpperCase(Locale.ROOT).replace("OR", "TABLE");
+      case "EXPORT" -> "EXPORT_DATA";
+      default -> null;
+    };
+  }
+
+  private ObjectNode dryRunOf(String statement, JsonNode configuration) {
+    ObjectNode job = JsonNodeFactory.instance.objectNode();
+    job.put("kind", "bigquery#job");
+    job.putObject("jobReference").put("projectId", project).put("location", location);
+    job.set("configuration", ((ObjectNode) configuration.deepCopy()).put("jobType", "QUERY"));
+    job.putObject("status").put("state", "DONE");
+    ObjectNode statistics = job.putObject("statistics");
+    statistics.put("creationTime", Long.toString(System.currentTimeMillis()));
+    statistics.putObject("query").put("statementType", statement).put("totalBytesProcessed", "0");
+    return job;
   }
 
   /** jobs.query: the job that a request started, now or, with the same request id, before. */
