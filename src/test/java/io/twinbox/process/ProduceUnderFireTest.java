@@ -104,8 +104,9 @@ class ProduceUnderFireTest {
                   "SELECT outbox_event_id('events', 'fire', key) FROM unnest(CAST(? AS text[])) AS key"));
       assertThat(ledger.count("SELECT count(*) FROM pubsub_outbox")).isEqualTo(keys.size());
       assertThat(ledger.count("SELECT count(*) FROM pubsub_outbox_due")).isEqualTo(keys.size());
+      // More when one was through before it was to be killed.
       assertThat(ledger.count("SELECT count(*) FROM produce_run WHERE state = 'succeeded'"))
-          .isEqualTo(finished + 1);
+          .isGreaterThanOrEqualTo(finished + 1);
       System.out.printf(
           "produce was killed %d times and let through %d times: %d events, each once%n",
           killed, finished + 1, keys.size());
@@ -222,7 +223,8 @@ class ProduceUnderFireTest {
             "TWINBOX_PRODUCE_CHUNK_ROWS",
             "500",
             "TWINBOX_PRODUCE_PAGE_ROWS",
-            String.valueOf(Math.max(1000, rows / 20)),
+            // Enough pages within the lookback, that a later run can be caught in the act, too.
+            String.valueOf(Math.max(1000, Math.min(4000, rows / 20))),
             "SPRING_DATASOURCE_URL",
             ledger.url() + "?ApplicationName=fire",
             "SPRING_DATASOURCE_USERNAME",
