@@ -4,7 +4,7 @@
 -- Every process also reads the figures for its metrics (sql/operate/sample-*.sql).
 --
 -- The roles themselves are the server's, not the database's, so an administrator makes them (sql/roles/create-roles.sql,
--- docs/adr/0008-roles.md). Roles that are not there are left out; twinbox_grant_roles() gives them their rights later.
+-- docs/adr/0009-roles.md). Roles that are not there are left out; twinbox_grant_roles() gives them their rights later.
 
 -- Functions that act for whoever may call them, with the owner's rights. Their search path is fixed and ends with pg_temp:
 -- a caller's temporary table of the same name is never found before ours.

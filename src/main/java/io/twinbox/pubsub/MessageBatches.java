@@ -33,9 +33,17 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   /** Stands behind the last message and tells one worker after the other that it may go. */
   private static final Received END = new Received(null, null);
 
+  /** Batches without trouble after which the next ones may be larger by one message. */
+  private static final int CLEAN_BATCHES = 20;
+
   private final MessageReceiver routes;
   private final TransactionOperations transaction;
   private final int size;
+
+  /** Messages of the next batch; fewer than the size after trouble. */
+  private int limit;
+
+  private int clean;
   private final Comparator<Received> byKey;
   private final BlockingQueue<Received> waiting = new LinkedBlockingQueue<>();
   private final List<Thread> workers = new ArrayList<>();
@@ -58,6 +66,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
     this.routes = routes;
     this.transaction = transaction;
     this.size = size;
+    this.limit = size;
     this.byKey = Comparator.comparing(r -> r.message.getAttributesOrDefault(keyAttribute, ""));
     for (int i = 0; i < threads; i++) {
       Thread worker = new Thread(this::work, "consume-batch-" + i);
@@ -110,7 +119,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
       for (Received first = waiting.take(); first != END; first = waiting.take()) {
         List<Received> batch = new ArrayList<>(size);
         batch.add(first);
-        waiting.drainTo(batch, size - 1);
+        waiting.drainTo(batch, limit() - 1);
         if (batch.remove(END)) {
           waiting.add(END);
         }
@@ -166,6 +175,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
       throw e;
     } finally {
       trouble = DatabaseTrouble.takeWord();
+      learn(trouble);
     }
     // The one that met it was not counted and has taken nothing; it need not come again.
     int told = trouble ? decisions.size() - 1 : decisions.size();
@@ -177,6 +187,24 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
       return batch.size();
     }
     return told;
+  }
+
+  private synchronized int limit() {
+    return limit;
+  }
+
+  /**
+   * Where messages want the same rows, large batches do little but wait for one another: halves
+   * them, down to one message, and lets them grow again.
+   */
+  private synchronized void learn(boolean trouble) {
+    if (trouble) {
+      limit = Math.max(1, limit / 2);
+      clean = 0;
+    } else if (limit < size && ++clean == CLEAN_BATCHES) {
+      limit++;
+      clean = 0;
+    }
   }
 
   private void applyAlone(Received received) {

@@ -100,6 +100,12 @@ class CrashTest {
     return keep(pod(routes, name, pubSub).start());
   }
 
+  /** Small claims, since what the killed process held is published one by one. */
+  private TwinboxProcess startDispatch(String name, String pubSub) {
+    return keep(
+        pod("dispatch", name, pubSub).with("TWINBOX_DISPATCH_BATCH_ROWS", "150").start());
+  }
+
   @Test
   void killedDispatchAndConsumeLoseAndDoubleNothing() throws Exception {
     int events = 5_000;
@@ -111,11 +117,11 @@ class CrashTest {
                 "--redeliver-share",
                 "0.05",
                 "--publish-latency-ms",
-                "300"))
+                "100"))
             .endpoint();
     Published published = keep(new Published(pubSub, "local", AUDIT));
     List<TwinboxProcess> dispatchers =
-        List.of(start("dispatch", "dispatch-0", pubSub), start("dispatch", "dispatch-1", pubSub));
+        List.of(startDispatch("dispatch-0", pubSub), startDispatch("dispatch-1", pubSub));
     List<TwinboxProcess> consumers =
         List.of(start("consume", "consume-0", pubSub), start("consume", "consume-1", pubSub));
     dispatchers.forEach(TwinboxProcess::ready);
