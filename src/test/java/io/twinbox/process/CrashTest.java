@@ -102,8 +102,7 @@ class CrashTest {
 
   /** Small claims, since what the killed process held is published one by one. */
   private TwinboxProcess startDispatch(String name, String pubSub) {
-    return keep(
-        pod("dispatch", name, pubSub).with("TWINBOX_DISPATCH_BATCH_ROWS", "150").start());
+    return keep(pod("dispatch", name, pubSub).with("TWINBOX_DISPATCH_BATCH_ROWS", "150").start());
   }
 
   @Test
