@@ -13,10 +13,14 @@ import io.opentelemetry.api.trace.StatusCode;
 import io.opentelemetry.sdk.trace.data.LinkData;
 import io.opentelemetry.sdk.trace.data.SpanData;
 import io.twinbox.config.StartupException;
+import io.twinbox.local.LocalPostgres;
+import io.twinbox.process.TwinboxProcess;
 import io.twinbox.promises.PromiseTest;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
@@ -138,6 +142,37 @@ class TracesTest extends PromiseTest {
     assertThat(beans.getBeanDefinitionNames())
         .noneMatch(name -> name.toLowerCase(Locale.ROOT).contains("traces"))
         .noneMatch(name -> name.toLowerCase(Locale.ROOT).contains("opentelemetry"));
+  }
+
+  @Test
+  void withoutTheSettingTheSdkIsNotEvenLoaded() throws IOException {
+    Path loaded = topicDir.resolve("loaded");
+    TwinboxProcess.Launch pod =
+        TwinboxProcess.atFullSpeed("traces-off")
+            .with(
+                "TWINBOX_ROUTES",
+                "maintain",
+                "TOPIC_NAME",
+                TOPIC,
+                "SPRING_DATASOURCE_URL",
+                databaseUrl,
+                "SPRING_DATASOURCE_USERNAME",
+                LocalPostgres.USER,
+                "SPRING_DATASOURCE_PASSWORD",
+                LocalPostgres.PASSWORD,
+                "JAVA_TOOL_OPTIONS",
+                "-Xlog:class+load:file=" + loaded);
+    try (TwinboxProcess process = pod.start().ready()) {
+      assertThat(Files.readString(loaded)).contains("io.twinbox.operate.StepWatch ");
+    }
+    // Spring Boot looks for the API, which Google's client brings in any case.
+    assertThat(Files.readAllLines(loaded))
+        .filteredOn(
+            line ->
+                line.contains("] io.opentelemetry.sdk.")
+                    || line.contains("] io.opentelemetry.exporter.")
+                    || line.contains("] io.twinbox.operate.Traces"))
+        .isEmpty();
   }
 
   @Test
@@ -290,6 +325,8 @@ class TracesTest extends PromiseTest {
         "otel.bsp.schedule.delay=20",
         "otel.bsp.max.queue.size=4",
         "otel.bsp.max.export.batch.size=2",
+        // Else the end of this test waits for the tries that are left.
+        "otel.java.exporter.otlp.retry.disabled=true",
         "otel.exporter.otlp.endpoint=http://127.0.0.1:1");
     eventually().until(() -> count("effect") == 20 && backlog() == 0);
     assertThat(count("pubsub_outbox_due")).isZero();
