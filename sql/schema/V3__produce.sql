@@ -40,10 +40,10 @@ COMMENT ON FUNCTION produce_watermark_not_above(text, text, text) IS
 
 CREATE TABLE produce_reject (
   id             uuid NOT NULL,
-  topic_name     text NOT NULL,
-  source         text NOT NULL,
+  topic_name     text COLLATE "C" NOT NULL,
+  source         text COLLATE "C" NOT NULL,
   -- NULL when the row had none; a NUL in it is written as U+2400.
-  event_key      text,
+  event_key      text COLLATE "C",
   reason         text NOT NULL,
   payload        bytea,
   attributes     bytea,

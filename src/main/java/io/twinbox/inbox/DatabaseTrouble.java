@@ -15,6 +15,7 @@ import javax.sql.DataSource;
 import org.apache.camel.Exchange;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
 
 /**
  * Tells failures of the database from failures of a message, and waits while the database is away.
@@ -78,9 +79,14 @@ public class DatabaseTrouble {
 
   /**
    * Returns when the database answers, or after the longest wait. Blocks the message's thread,
-   * which pauses the subscriber.
+   * which pauses the subscriber. Within a batch's transaction it leaves word for {@link
+   * #takeWord()}.
    */
   public void await() {
+    if (TransactionSynchronizationManager.isActualTransactionActive()
+        && !TransactionSynchronizationManager.hasResource(DatabaseTrouble.class)) {
+      TransactionSynchronizationManager.bindResource(DatabaseTrouble.class, true);
+    }
     long end = System.nanoTime() + longest.toNanos();
     waiting.incrementAndGet();
     try {
@@ -95,6 +101,15 @@ public class DatabaseTrouble {
         log.info("The database answers again.");
       }
     }
+  }
+
+  /**
+   * Whether a message of the batch that this thread has just ended met trouble, such as a deadlock.
+   * Asking takes the word away, so that the thread's next batch begins without it.
+   */
+  public static boolean takeWord() {
+    return TransactionSynchronizationManager.unbindResourceIfPossible(DatabaseTrouble.class)
+        != null;
   }
 
   /** How many messages wait for the database now. */

@@ -4,6 +4,7 @@ import com.google.cloud.pubsub.v1.AckReplyConsumer;
 import com.google.cloud.pubsub.v1.MessageReceiver;
 import com.google.pubsub.v1.PubsubMessage;
 import io.twinbox.config.Causes;
+import io.twinbox.inbox.DatabaseTrouble;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -125,7 +126,8 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   /**
    * A batch ends with its first message that is not applied: what that message locked before it
    * failed is held until the commit, and the messages behind it would run into it one after the
-   * other. They make a batch of their own.
+   * other. They make a batch of their own; after a deadlock, or other trouble of the database, they
+   * go one by one, since each then holds the locks of one message only.
    */
   private void applyAll(List<Received> batch) {
     int next = 0;
@@ -138,6 +140,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   /** Applies a batch, or its beginning, and answers it; returns how many messages are answered. */
   private int apply(List<Received> batch) {
     List<Decision> decisions = new ArrayList<>(batch.size());
+    boolean trouble;
     try {
       transaction.executeWithoutResult(
           status -> {
@@ -161,14 +164,26 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
     } catch (Error e) {
       batch.forEach(received -> received.reply.nack());
       throw e;
+    } finally {
+      trouble = DatabaseTrouble.takeWord();
     }
-    for (int i = 0; i < decisions.size(); i++) {
+    // The one that met it was not counted and has taken nothing; it need not come again.
+    int told = trouble ? decisions.size() - 1 : decisions.size();
+    for (int i = 0; i < told; i++) {
       decisions.get(i).tell(batch.get(i).reply);
     }
-    return decisions.size();
+    if (trouble) {
+      batch.subList(told, batch.size()).forEach(this::applyAlone);
+      return batch.size();
+    }
+    return told;
   }
 
   private void applyAlone(Received received) {
+    if (closed) {
+      received.reply.nack();
+      return;
+    }
     try {
       routes.receiveMessage(received.message, received.reply);
     } catch (RuntimeException e) {

@@ -3,7 +3,11 @@ package io.twinbox.promises;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -83,6 +87,63 @@ class ConsumeInBatchesPromisesTest extends ConsumePromisesTest {
 
     eventually().until(() -> count("transactional_inbox_dead_letter") == 1 && backlog() == 0);
     assertThat(effects()).hasSize(40).doesNotHaveDuplicates();
+  }
+
+  @Test
+  void batchThatMeetsALockItDoesNotGetGoesOnOneByOne() throws Exception {
+    createTopicAndSubscription();
+    jdbc.execute("ALTER TABLE effect ADD COLUMN tx bigint DEFAULT txid_current()");
+    jdbc.execute("CREATE TABLE account (id text PRIMARY KEY, n int NOT NULL)");
+    jdbc.execute(
+        "INSERT INTO account VALUES ('first', 0), ('a', 0), ('b', 0), ('c', 0), ('d', 0), ('e', 0)");
+    topicFile(
+        "post.sql",
+        """
+        -- Every event touches its own row.
+        WITH touched AS (
+          UPDATE account SET n = n + 1 WHERE id = convert_from(:#${body}, 'UTF8') RETURNING id)
+        INSERT INTO effect (what) SELECT id FROM touched
+        """);
+    try (Connection gate = connection();
+        Connection holder = connection()) {
+      lockAccount(gate, "first");
+      lockAccount(holder, "c");
+      // The first message waits alone, until those behind it are here to make one batch.
+      start("consume", "twinbox.consume.concurrency=1", "twinbox.consume.lock-timeout=4s");
+      publish("first", Map.of("outbox_id", "first"));
+      awaitBlockedSessions(1);
+      for (String id : List.of("a", "b", "c", "d", "e")) {
+        publish(id, Map.of("outbox_id", id));
+      }
+      eventually().until(() -> pubSub.stats().snapshot().delivered() >= 6);
+      gate.rollback();
+
+      eventually().until(() -> effects().containsAll(List.of("a", "b", "d", "e")));
+      assertThat(effects()).doesNotContain("c");
+      assertThat(transactionsOf("a", "b")).hasSize(1);
+      assertThat(transactionsOf("d", "e")).hasSize(2);
+      holder.rollback();
+    }
+
+    eventually().until(() -> count("effect") == 6 && backlog() == 0);
+    assertThat(effects()).doesNotHaveDuplicates();
+    assertThat(count("transactional_inbox_failure")).isZero();
+  }
+
+  private void lockAccount(Connection connection, String id) throws SQLException {
+    connection.setAutoCommit(false);
+    try (PreparedStatement lock =
+        connection.prepareStatement("SELECT FROM account WHERE id = ? FOR UPDATE")) {
+      lock.setString(1, id);
+      lock.execute();
+    }
+  }
+
+  private List<Long> transactionsOf(String... events) {
+    return jdbc.queryForList(
+        "SELECT DISTINCT tx FROM effect WHERE what = ANY (string_to_array(?, ','))",
+        Long.class,
+        String.join(",", events));
   }
 
   @Test

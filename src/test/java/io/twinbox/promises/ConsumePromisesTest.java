@@ -406,7 +406,7 @@ class ConsumePromisesTest extends PromiseTest {
     return jdbc.queryForObject("SELECT last_value FROM handler_calls", Long.class);
   }
 
-  private Connection connection() throws java.sql.SQLException {
+  Connection connection() throws java.sql.SQLException {
     return DriverManager.getConnection(databaseUrl, LocalPostgres.USER, LocalPostgres.PASSWORD);
   }
 }

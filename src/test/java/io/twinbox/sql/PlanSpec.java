@@ -292,8 +292,11 @@ abstract class PlanSpec extends DatabaseSpec {
 
     db.transaction.executeWithoutResult(
         status -> {
+          // Not from zero: the vacuum that filled the index by time is counted, too, when it was in
+          // this connection.
+          long before = sequentiallyReadRows("transactional_inbox");
           assertThat(db.takeInboxKey("new")).isTrue();
-          assertThat(sequentiallyReadRows("transactional_inbox")).isZero();
+          assertThat(sequentiallyReadRows("transactional_inbox") - before).isZero();
         });
   }
 
