@@ -1,6 +1,7 @@
 package io.twinbox.check;
 
 import io.twinbox.bigquery.QueryCheck;
+import io.twinbox.config.GoogleCredentialsCheck;
 import io.twinbox.config.LoadedSettings;
 import io.twinbox.config.SettingsCheck;
 import io.twinbox.config.StartupException;
@@ -381,6 +382,7 @@ public final class TopicCheck {
         return;
       }
       try {
+        GoogleCredentialsCheck.check(Set.of("produce"), environment);
         String fault =
             QueryCheck.fault(
                 project,
@@ -400,7 +402,7 @@ public final class TopicCheck {
               (found ? position.group("said") : fault).replaceFirst("\\.$", ""),
               "Correct the query, or the setting that it names.");
         }
-      } catch (QueryCheck.Unreachable e) {
+      } catch (QueryCheck.Unreachable | StartupException e) {
         unreachable.add("BigQuery: " + e.getMessage());
       } catch (IOException e) {
         add(file.toString(), 1, "it cannot be read", "Save it as UTF-8 text.");

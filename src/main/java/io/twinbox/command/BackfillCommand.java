@@ -56,6 +56,9 @@ final class BackfillCommand implements Callable<Integer> {
     Settings settings =
         TwinboxCommand.settings(spec)
             .with("twinbox.routes", "produce")
+            // A command, beside whatever runs on this machine: nobody asks it for its health.
+            .with("server.port", "0")
+            .with("management.server.port", "0")
             .with("twinbox.produce.backfill.from", from)
             .with("twinbox.produce.backfill.until", until)
             .with("twinbox.produce.backfill.step", step)

@@ -40,7 +40,8 @@ public record TwinboxProperties(
     @Valid @NotNull Produce produce,
     @Valid @NotNull Reconcile reconcile,
     @Valid @NotNull Maintain maintain,
-    @Valid @NotNull Operate operate) {
+    @Valid @NotNull Operate operate,
+    @NotNull Traces traces) {
 
   /** The route sets that this process runs, in the order given, each once. */
   public Set<String> routeSets() {
@@ -180,4 +181,11 @@ public record TwinboxProperties(
       boolean metricsOpen,
       @NotNull Duration sampleInterval,
       @NotNull Duration stuckAfter) {}
+
+  /**
+   * Settings of OpenTelemetry traces; its own {@code otel.*} settings say where spans go.
+   *
+   * @param enabled whether spans are written
+   */
+  public record Traces(boolean enabled) {}
 }

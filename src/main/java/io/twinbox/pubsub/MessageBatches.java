@@ -177,8 +177,9 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
       trouble = DatabaseTrouble.takeWord();
       learn(trouble);
     }
-    // The one that met it was not counted and has taken nothing; it need not come again.
-    int told = trouble ? decisions.size() - 1 : decisions.size();
+    // The one that met it was not counted and has taken nothing; it need not come again. One that
+    // met it as the first of its batch was alone already.
+    int told = trouble && decisions.size() > 1 ? decisions.size() - 1 : decisions.size();
     for (int i = 0; i < told; i++) {
       decisions.get(i).tell(batch.get(i).reply);
     }

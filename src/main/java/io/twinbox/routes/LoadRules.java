@@ -146,7 +146,8 @@ public final class LoadRules {
     }
     Set<String> names = new LinkedHashSet<>(factory.propertyNames());
     for (Endpoint.Parameter parameter : endpoint.parameters().values()) {
-      String written = parameter.name().replaceFirst("\\..*$", ".");
+      // An option that is a map is written name.key.
+      String written = parameter.name().replaceFirst("\\..*$", "");
       boolean known =
           names.stream().anyMatch(name -> Endpoint.normal(name).equals(Endpoint.normal(written)))
               || factory.multiValuePrefixes().values().stream()

@@ -120,6 +120,12 @@ class TopicCheckTest {
     check().requireGood();
   }
 
+  /** The scheduler's options are a map, written name.key. */
+  @Test
+  void sampleWithAScheduleIsGood() {
+    assertThat(check().with("twinbox.produce.schedule", "0 * * * * *").run().findings()).isEmpty();
+  }
+
   /** The local subscription lacks what a real one should have; nothing else is said. */
   @Test
   void googleIsAskedWhenToldTo() {

@@ -133,6 +133,7 @@ public final class LocalRun {
     defaults.put("management.server.address", "127.0.0.1");
     // On loopback only, Hawtio opens without a login.
     defaults.put("twinbox.operate.login-required", "false");
+    defaults.put("management.endpoint.health.show-details", "always");
     defaults.put("server.port", freePort(8080));
     defaults.put("management.server.port", freePort(8081));
     defaults.put("logging.level.root", "WARN");
