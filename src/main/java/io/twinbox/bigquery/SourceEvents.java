@@ -140,6 +140,11 @@ public final class SourceEvents {
     return names.contains("until") && names.contains("watermark");
   }
 
+  /** Where rows go that name no topic; produce keeps the watermark under it. */
+  public String topic() {
+    return topic;
+  }
+
   /** The watermark's type. */
   public String type() {
     return type.name();

@@ -1,6 +1,7 @@
 package io.twinbox.check;
 
 import io.twinbox.bigquery.QueryCheck;
+import io.twinbox.config.DatabaseUrl;
 import io.twinbox.config.GoogleCredentialsCheck;
 import io.twinbox.config.LoadedSettings;
 import io.twinbox.config.SettingsCheck;
@@ -296,6 +297,12 @@ public final class TopicCheck {
     private void prepare(List<RouteFile> files, Set<String> statements, Surroundings surroundings) {
       if (url == null || url.isBlank()) {
         notLooked.add("the database, which is not given: statements were not prepared");
+        return;
+      }
+      try {
+        DatabaseUrl.check("SPRING_DATASOURCE_URL", url);
+      } catch (StartupException e) {
+        setting(e.getMessage(), e.remedy());
         return;
       }
       Properties login = new Properties();

@@ -1,5 +1,6 @@
 package io.twinbox.command;
 
+import io.twinbox.config.DatabaseUrl;
 import io.twinbox.config.SqlFiles;
 import io.twinbox.operate.Repairs;
 import java.sql.Connection;
@@ -33,19 +34,19 @@ final class Database implements AutoCloseable {
   /** The database of {@code SPRING_DATASOURCE_URL}. */
   static Database of(Settings settings, boolean readOnly) throws SQLException {
     return open(
+        "SPRING_DATASOURCE_URL",
         settings.require("spring.datasource.url", "--spring.datasource.url=jdbc:postgresql://..."),
         settings.get("spring.datasource.username"),
         settings.get("spring.datasource.password"),
         readOnly);
   }
 
-  static Database open(String url, String user, String password, boolean readOnly)
+  /**
+   * @param variable the setting that holds the URL, as its environment variable
+   */
+  static Database open(String variable, String url, String user, String password, boolean readOnly)
       throws SQLException {
-    if (!url.startsWith("jdbc:postgresql:")) {
-      // Not shown: a URL of another form often carries the password.
-      throw Refused.usage(
-          "The database's URL is no JDBC URL of PostgreSQL; write jdbc:postgresql://HOST:5432/DATABASE.");
-    }
+    DatabaseUrl.check(variable, url);
     Properties properties = new Properties();
     if (!user.isEmpty()) {
       properties.setProperty("user", user);

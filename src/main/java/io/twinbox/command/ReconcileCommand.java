@@ -187,6 +187,7 @@ final class ReconcileCommand implements Callable<Integer> {
     return url.isEmpty()
         ? Database.of(settings, true)
         : Database.open(
+            "TWINBOX_RECONCILE_CONSUMER_URL",
             url,
             settings.get("twinbox.reconcile.consumer-username"),
             settings.get("twinbox.reconcile.consumer-password"),

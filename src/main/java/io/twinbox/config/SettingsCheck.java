@@ -280,12 +280,7 @@ public final class SettingsCheck {
           "SPRING_DATASOURCE_URL is missing; every route set needs the database.",
           "Set it to jdbc:postgresql://HOST:5432/DATABASE, with SPRING_DATASOURCE_USERNAME and SPRING_DATASOURCE_PASSWORD beside it.");
     }
-    // Not shown: a URL of another form often carries the password.
-    if (!url.startsWith("jdbc:postgresql:")) {
-      throw new StartupException(
-          "SPRING_DATASOURCE_URL is no JDBC URL of PostgreSQL: it does not begin with jdbc:postgresql:.",
-          "Write jdbc:postgresql://HOST:5432/DATABASE, and give user and password in SPRING_DATASOURCE_USERNAME and SPRING_DATASOURCE_PASSWORD.");
-    }
+    DatabaseUrl.check("SPRING_DATASOURCE_URL", url);
   }
 
   /**

@@ -163,7 +163,6 @@ public class StartupFailureAnalyzer implements FailureAnalyzer {
 
   /** A JDBC URL may carry a password as a parameter. */
   static String withoutSecrets(String url) {
-    return url.replaceAll("(?i)(password|user|token|secret)=[^&;]*", "$1=***")
-        .replaceAll("//[^/@]*@", "//***@");
+    return DatabaseUrl.shown(url);
   }
 }

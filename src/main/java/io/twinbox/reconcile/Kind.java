@@ -38,7 +38,7 @@ public enum Kind {
   UNKNOWN(
       "unknown",
       true,
-      "applied by the consumer, but unknown to this outbox: another publisher's, or lost here");
+      "applied by the consumer, or an open dead letter of it, but unknown to this outbox: another publisher's, or lost here");
 
   private final String label;
   private final boolean fault;

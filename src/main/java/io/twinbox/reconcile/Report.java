@@ -145,16 +145,38 @@ public final class Report {
     }
     if (source.windowed()) {
       return List.of(
-          "java -jar twinbox.jar backfill --from '%s' --until '%s'"
-              .formatted(firstMissing, source.after(lastMissing)));
+          "java -jar twinbox.jar backfill --from %s --until %s"
+              .formatted(word(firstMissing), word(source.after(lastMissing))));
     }
     return List.of(
         "SELECT * FROM produce_watermark_set('%s', '%s', '%s', '%s', NULL, 'reconcile');"
             .formatted(
-                quoted(question.topic()),
+                // The watermark is that of the query's own topic, whatever topic was asked for.
+                quoted(source.topic()),
                 quoted(question.source()),
                 source.type(),
                 quoted(firstMissing)));
+  }
+
+  /** One word of a shell, whatever BigQuery has: somebody pastes it. */
+  static String word(String text) {
+    if (text.matches("[^'\\p{Cntrl}]*")) {
+      return "'" + text + "'";
+    }
+    StringBuilder word = new StringBuilder("$'");
+    for (char c : text.toCharArray()) {
+      if (c < ' ' || c == 0x7f) {
+        word.append("\\x%02x".formatted((int) c));
+      } else {
+        word.append(c == '\\' || c == '\'' ? "\\" : "").append(c);
+      }
+    }
+    return word.append("'").toString();
+  }
+
+  /** One line of a terminal: a key or an error may hold what moves its cursor. */
+  static String plain(String text) {
+    return text.replaceAll("\\s+", " ").replaceAll("[\\p{Cc}\\p{Cf}]", "\uFFFD");
   }
 
   private static String quoted(String text) {
@@ -215,9 +237,9 @@ public final class Report {
   private static String text(Line line) {
     return java.util.stream.Stream.of(
             line.id(),
-            line.key() == null ? null : "key " + line.key(),
+            line.key() == null ? null : "key " + plain(line.key()),
             line.letter() == null ? null : "letter " + line.letter(),
-            line.detail() == null ? null : line.detail().replaceAll("\\s+", " "))
+            line.detail() == null ? null : plain(line.detail()))
         .filter(java.util.Objects::nonNull)
         .collect(Collectors.joining("  "));
   }

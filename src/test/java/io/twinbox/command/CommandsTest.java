@@ -89,4 +89,18 @@ class CommandsTest {
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
     assertThat(run.out() + run.err()).contains("no JDBC URL").doesNotContain("secret");
   }
+
+  /** The driver's own refusal shows the URL whole. */
+  @Test
+  void urlThatTheDriverCannotReadIsNotShown() {
+    String url = "--spring.datasource.url=jdbc:postgresql://u:s3cret@127.0.0.1/orders";
+    CommandRun run = CommandRun.of("outbox", "backlog", url);
+    assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
+    assertThat(run.out() + run.err())
+        .contains("SPRING_DATASOURCE_URL", "before the host")
+        .doesNotContain("s3cret");
+    run = CommandRun.of("check", "topics/invoices", "--database", "--json", url);
+    assertThat(run.exitCode()).isEqualTo(Commands.FINDINGS);
+    assertThat(run.out() + run.err()).contains("before the host").doesNotContain("s3cret");
+  }
 }

@@ -208,6 +208,49 @@ class SettingsCheckTest {
         .doesNotContain("s3cret");
   }
 
+  /** The driver would show it whole. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "jdbc:postgresql://u:s3cret@127.0.0.1/orders",
+        "jdbc:postgresql://u:s3cret@127.0.0.1:5432/orders?ssl=on",
+        "jdbc:postgresql:u:s3cret@127.0.0.1/orders",
+        "jdbc:postgresql://127.0.0.1:no/orders?user=u&password=s3cret",
+        "jdbc:postgresql://127.0.0.1:99999/orders?password=s3cret",
+        "jdbc:postgresql://127.0.0.1:1,127.0.0.1:s3cret/orders",
+        "jdbc:postgresql://127.0.0.1:5432?password=s3cret",
+        "jdbc:postgresql://127.0.0.1/orders?password=s3cret%zz",
+        "jdbc:postgresql://127.0.0.1/orders?password=%zzs3cret&ssl=on"
+      })
+  void aUrlThatTheDriverCannotReadIsRefusedAndNotShown(String url) {
+    assertThat(refusal(good("SPRING_DATASOURCE_URL", url)))
+        .contains("SPRING_DATASOURCE_URL", "jdbc:postgresql://HOST:5432/DATABASE")
+        .doesNotContain("s3cret");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "jdbc:postgresql:orders",
+        "jdbc:postgresql://127.0.0.1/orders",
+        "jdbc:postgresql://[::1]:5432/orders",
+        "jdbc:postgresql://a:5432,b:5433/orders?targetServerType=primary",
+        "jdbc:postgresql://127.0.0.1/orders?password=a@b%20c",
+        "jdbc:postgresql:///orders?cloudSqlInstance=p:r:i&socketFactory=com.google.cloud.sql.postgres.SocketFactory"
+      })
+  void aUrlThatTheDriverReadsIsTaken(String url) {
+    assertThatCode(() -> new SettingsCheck(environment(good("SPRING_DATASOURCE_URL", url))).check())
+        .doesNotThrowAnyException();
+  }
+
+  @Test
+  void aPasswordWithAnAmpersandIsMaskedWhole() {
+    assertThat(
+            StartupFailureAnalyzer.withoutSecrets(
+                "jdbc:postgresql://h/d?sslpassword=p&s3cret&ssl=on"))
+        .isEqualTo("jdbc:postgresql://h/d?sslpassword=***&ssl=on");
+  }
+
   @Test
   void passwordsInAUrlAreMasked() {
     assertThat(

@@ -127,7 +127,8 @@ class ManagementPortTest extends ServingTest {
     createTopicAndSubscription();
     ConfigurableApplicationContext context = serve("dispatch,consume", login());
     port = context.getEnvironment().getProperty("local.server.port", Integer.class);
-    for (String path : List.of("/", "/login", "/actuator/health/liveness", "/error", "/user")) {
+    for (String path :
+        List.of("/", "/login", "/actuator/health/liveness", "/error", "/user", "/logout")) {
       assertThat(get(path).statusCode()).as(path).isEqualTo(403);
       assertThat(get(path, "Authorization", basic(USER, PASSWORD)).statusCode())
           .as(path)

@@ -292,6 +292,30 @@ class ReconcileTest extends ProduceTest {
     }
   }
 
+  /** An outbox that was restored from an old backup knows nothing of what came after. */
+  @Test
+  void anOpenLetterOfAnEventThatTheOutboxLostIsNamed() throws Exception {
+    flow(3);
+    letter(2);
+    jdbc.update("DELETE FROM pubsub_outbox_published WHERE id = CAST(? AS uuid)", id(2));
+    jdbc.update("DELETE FROM pubsub_outbox WHERE id = CAST(? AS uuid)", id(2));
+    assertThat(found(reconcile(1, "--no-bigquery"))).isEqualTo(Map.of("unknown", List.of(id(2))));
+  }
+
+  /** Produce keeps one watermark per query, under the folder's topic. */
+  @Test
+  void theWatermarkOfTheFoldersTopicIsSetBack() throws Exception {
+    flow(3);
+    topicFile(
+        "query.sql",
+        "SELECT *, 'other-topic' AS topic_name FROM (%s)"
+            .formatted(Files.readString(topicDir.resolve("query.sql"))));
+    jdbc.update("UPDATE produce_watermark SET value = '2026-11-01T00:00:00Z'");
+    JsonNode report = reconcile(1, "--topic=other-topic", "--no-consumer");
+    assertThat(found(report).get("missing")).hasSize(3);
+    assertThat(repairs(report)).hasSize(1).allMatch(r -> r.contains("set('" + TOPIC + "',"));
+  }
+
   @Test
   void payloadsMayBeGoneAndTheConsumerElsewhere() throws Exception {
     flow(5);
