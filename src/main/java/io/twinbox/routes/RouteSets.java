@@ -31,6 +31,9 @@ class RouteSets implements CamelContextConfiguration {
   public void beforeApplicationStart(CamelContext camelContext) {
     Set<String> sets = properties.routeSets();
     checks.stream().filter(check -> sets.contains(check.routeSet())).forEach(StartupCheck::check);
+    // Made when it is first asked for, by whichever route that is; two that start at the same time
+    // would both register it with JMX, and one would log a stack trace.
+    PluginHelper.getAsyncProcessorAwaitManager(camelContext);
     for (RouteFile file : routeFiles.files()) {
       load(camelContext, file);
     }
