@@ -248,7 +248,7 @@ public abstract class PromiseTest {
   }
 
   protected static ConditionFactory eventually() {
-    return await().atMost(Duration.ofSeconds(30)).pollInterval(Duration.ofMillis(20));
+    return await().atMost(Duration.ofSeconds(60)).pollInterval(Duration.ofMillis(20));
   }
 
   /** Waits until a session of the test's database waits for a lock. */

@@ -241,7 +241,7 @@ final class TestDatabase implements AutoCloseable {
   /** Waits until a session of this database waits for a lock of another. */
   void awaitBlockedSession() {
     Awaitility.await()
-        .atMost(Duration.ofSeconds(20))
+        .atMost(Duration.ofSeconds(60))
         .pollInterval(Duration.ofMillis(10))
         .until(
             () ->
@@ -255,7 +255,7 @@ final class TestDatabase implements AutoCloseable {
   /** Waits until a session that last ran such a statement is in such a state. */
   void awaitSession(String statement, String state) {
     Awaitility.await()
-        .atMost(Duration.ofSeconds(20))
+        .atMost(Duration.ofSeconds(60))
         .pollInterval(Duration.ofMillis(10))
         .until(
             () ->

@@ -78,7 +78,7 @@ class LocalBigQueryMainTest {
         "--invoices",
         "40");
     await()
-        .atMost(Duration.ofSeconds(30))
+        .atMost(Duration.ofSeconds(60))
         .until(() -> output("out").contains("\n") || !process.isAlive());
     assertThat(output("out")).as(output("err")).startsWith(LISTENING + "http://127.0.0.1:");
     String url = output("out").lines().findFirst().orElseThrow().substring(LISTENING.length());

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Test;
 
 /** What goes wrong on purpose, and what is counted. */
 class LocalPubSubFaultsTest {
-  private static final Duration PATIENCE = Duration.ofSeconds(20);
+  private static final Duration PATIENCE = Duration.ofSeconds(60);
   private static final String TOPIC = ResourceNames.topic("p", "orders");
   private static final String SUBSCRIPTION = ResourceNames.subscription("p", "ledger");
 

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** The server as its own process, and its clients as processes that die. */
 class LocalPubSubMainTest {
-  private static final Duration PATIENCE = Duration.ofSeconds(30);
+  private static final Duration PATIENCE = Duration.ofSeconds(60);
   private static final String TOPIC = "projects/p/topics/orders";
   private static final String SUBSCRIPTION = "projects/p/subscriptions/ledger";
 

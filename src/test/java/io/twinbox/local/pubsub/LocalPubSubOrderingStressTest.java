@@ -52,12 +52,12 @@ class LocalPubSubOrderingStressTest {
       subscribers.forEach(subscriber -> subscriber.startAsync().awaitRunning());
 
       await()
-          .atMost(Duration.ofSeconds(10))
+          .atMost(Duration.ofSeconds(60))
           .until(() -> pubSub.stats().acks() > KEYS * MESSAGES_PER_KEY / 4);
       pubSub.faults().breakStreams(Status.UNAVAILABLE);
       subscribers.get(0).stopAsync().awaitTerminated();
 
-      await().atMost(Duration.ofSeconds(40)).until(() -> pubSub.stats().backlog(SUBSCRIPTION) == 0);
+      await().atMost(Duration.ofSeconds(60)).until(() -> pubSub.stats().backlog(SUBSCRIPTION) == 0);
       subscribers.forEach(subscriber -> subscriber.stopAsync().awaitTerminated());
       assertThat(firstSeen).hasSize(KEYS);
       firstSeen.forEach(

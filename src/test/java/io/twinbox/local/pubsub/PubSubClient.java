@@ -32,7 +32,7 @@ final class PubSubClient implements AutoCloseable {
   /** As the client's own default for what it accepts: a pull may answer with 10 MB. */
   private static final int MAX_INBOUND_BYTES = 20 * 1024 * 1024;
 
-  private static final int CALL_SECONDS = 20;
+  private static final int CALL_SECONDS = 60;
 
   final TopicAdminClient topics;
   final SubscriptionAdminClient subscriptions;

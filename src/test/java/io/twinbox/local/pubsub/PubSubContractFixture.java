@@ -28,7 +28,7 @@ import org.junit.jupiter.api.TestInstance;
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 abstract class PubSubContractFixture {
   static final String PROJECT = "contract";
-  static final Duration PATIENCE = Duration.ofSeconds(20);
+  static final Duration PATIENCE = Duration.ofSeconds(60);
 
   /** Longer than the 1 s leases that tests set. */
   private static final Duration PAST_A_SHORT_LEASE = Duration.ofMillis(1_600);
