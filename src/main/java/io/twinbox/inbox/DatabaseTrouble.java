@@ -56,6 +56,11 @@ public class DatabaseTrouble {
    */
   public boolean caused(Exchange exchange) {
     Throwable failure = exchange.getProperty(Exchange.EXCEPTION_CAUGHT, Throwable.class);
+    return behind(failure);
+  }
+
+  /** Whether a failure, or one of its causes, is the database's; null is none. */
+  public static boolean behind(Throwable failure) {
     return failure != null && Causes.any(failure, DatabaseTrouble::isTrouble);
   }
 

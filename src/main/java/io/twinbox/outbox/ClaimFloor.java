@@ -16,7 +16,9 @@ import org.springframework.stereotype.Component;
  * <p>What is due below the floor was there when this pod looked last, and was taken by it or by
  * another pod, unless its transaction was long: its due time is from before its commit. A margin is
  * left for short ones, and every few seconds one claim, the sweep, looks without a floor. The floor
- * follows a sweep down, so that many such rows need one sweep only.
+ * follows a sweep down, so that many such rows need one sweep only. A sweep that takes long, as
+ * behind a pinned vacuum horizon, is made less often, so that sweeps are a small share of the
+ * claims' time however many dead rows there are; then rows below the floor wait for up to a minute.
  *
  * <p>All times are the database's; the pod's clock only counts seconds. Serves one route, whose
  * polls do not overlap.
@@ -27,6 +29,10 @@ public class ClaimFloor {
   private static final String NONE = "-infinity";
   private static final Duration MARGIN = Duration.ofSeconds(5);
   private static final Duration SWEEP_PAUSE = Duration.ofSeconds(5);
+  private static final Duration LONGEST_SWEEP_PAUSE = Duration.ofMinutes(1);
+
+  /** So many times as long as a sweep took there is none: two per cent of a connection's time. */
+  private static final int PAUSE_PER_SWEEP = 50;
 
   /** The last time seen on the database's clock, and when, at the latest, that was on ours. */
   private Instant databaseTime;
@@ -35,6 +41,8 @@ public class ClaimFloor {
   private long askedAt;
   private Instant floor;
   private long sweptAt;
+  private boolean sweeping;
+  private long sweepPause = SWEEP_PAUSE.toNanos();
 
   /** The floor of a claim sent now, as PostgreSQL reads it. */
   public synchronized String next() {
@@ -48,7 +56,8 @@ public class ClaimFloor {
 
   String nextAt(long nanoTime) {
     askedAt = nanoTime;
-    if (floor == null || nanoTime - sweptAt >= SWEEP_PAUSE.toNanos()) {
+    sweeping = floor == null || nanoTime - sweptAt >= sweepPause;
+    if (sweeping) {
       sweptAt = nanoTime;
       return NONE;
     }
@@ -56,6 +65,12 @@ public class ClaimFloor {
   }
 
   void learnAt(List<Map<String, Object>> rows, long nanoTime) {
+    if (sweeping) {
+      sweepPause =
+          Math.min(
+              LONGEST_SWEEP_PAUSE.toNanos(),
+              Math.max(SWEEP_PAUSE.toNanos(), (nanoTime - askedAt) * PAUSE_PER_SWEEP));
+    }
     if (!rows.isEmpty()) {
       databaseTime = instant(rows.get(0).get("claimed_at"));
       seenAt = nanoTime;
@@ -67,8 +82,7 @@ public class ClaimFloor {
               .minus(MARGIN);
     } else if (databaseTime != null) {
       // Nothing was due when it was asked: what will be, is due later. Counted short rather than
-      // long,
-      // so that a claim that took its time leaves nothing out.
+      // long, so that a claim that took its time leaves nothing out.
       floor = databaseTime.plusNanos(Math.max(0, askedAt - seenAt)).minus(MARGIN);
     }
   }

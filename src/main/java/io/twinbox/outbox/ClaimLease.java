@@ -3,6 +3,7 @@ package io.twinbox.outbox;
 import io.twinbox.config.TwinboxProperties;
 import java.time.Duration;
 import org.apache.camel.ExchangeProperty;
+import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.stereotype.Component;
 
 /**
@@ -16,9 +17,14 @@ public class ClaimLease {
   private final Duration lease;
   private final Duration publishTimeout;
 
+  @Autowired
   ClaimLease(TwinboxProperties properties) {
-    this.lease = properties.dispatch().lease();
-    this.publishTimeout = properties.dispatch().publishTimeout();
+    this(properties.dispatch().lease(), properties.dispatch().publishTimeout());
+  }
+
+  ClaimLease(Duration lease, Duration publishTimeout) {
+    this.lease = lease;
+    this.publishTimeout = publishTimeout;
   }
 
   /** When a claim sent now ends, on the clock of {@link System#nanoTime}. */
@@ -29,5 +35,10 @@ public class ClaimLease {
   /** Whether the lease lasts for as long as publishing may take. */
   public boolean suffices(@ExchangeProperty("leaseEnd") long leaseEnd) {
     return leaseEnd - System.nanoTime() >= publishTimeout.toNanos();
+  }
+
+  /** Whether the lease has not ended yet. */
+  boolean lasts(long leaseEnd) {
+    return leaseEnd - System.nanoTime() > 0;
   }
 }

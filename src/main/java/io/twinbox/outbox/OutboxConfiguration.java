@@ -11,6 +11,7 @@ import org.springframework.context.annotation.Configuration;
 class OutboxConfiguration {
 
   private static final Duration SUSPECTS_IDLE = Duration.ofSeconds(5);
+  private static final int SUSPECTS_REST = 50;
 
   @Bean
   PollPace dispatchPace(TwinboxProperties properties) {
@@ -24,8 +25,8 @@ class OutboxConfiguration {
 
   /**
    * Suspects are there after a crash only, and have waited for a lease: no hurry to find them.
-   * Their claim has no floor, so a look every few seconds is also what a pinned vacuum horizon
-   * allows.
+   * Their claim has no floor, so behind a pinned vacuum horizon a look takes longer and longer; it
+   * is made less often then.
    */
   @Bean
   PollPace suspectPace(TwinboxProperties properties) {
@@ -33,6 +34,7 @@ class OutboxConfiguration {
         properties.dispatch().idleInterval(),
         SUSPECTS_IDLE,
         properties.dispatch().batchBytes(),
+        SUSPECTS_REST,
         () -> ThreadLocalRandom.current().nextDouble());
   }
 }

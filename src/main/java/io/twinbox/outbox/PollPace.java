@@ -26,17 +26,23 @@ import org.apache.camel.support.service.ServiceSupport;
  * run that ends with an empty poll, as each of them does, for an idle one, and its back-off then
  * leaves out polls while rows flow.
  *
+ * <p>A poll that found nothing and took long, as behind a pinned vacuum horizon where it reads dead
+ * rows, is followed by a pause that is a multiple of it where that is asked for, so that idle polls
+ * are a small share of the database's time.
+ *
  * <p>Each serves one route, whose polls do not overlap. A poll that fails counts as one that found
- * nothing.
+ * nothing, however long it took.
  */
 public final class PollPace extends ServiceSupport implements ScheduledPollConsumerScheduler {
 
   private static final double GROWTH = 1.5;
   private static final double JITTER = 0.25;
+  private static final Duration LONGEST_REST = Duration.ofMinutes(1);
 
   private final long intervalNanos;
   private final long idleNanos;
   private final long batchBytes;
+  private final int rest;
   private final DoubleSupplier random;
   private CamelContext camelContext;
   private Consumer consumer;
@@ -44,6 +50,7 @@ public final class PollPace extends ServiceSupport implements ScheduledPollConsu
   private volatile ScheduledExecutorService executor;
   private boolean some;
   private boolean full;
+  private boolean none;
   private double pauseNanos;
 
   PollPace(Dispatch settings) {
@@ -51,6 +58,7 @@ public final class PollPace extends ServiceSupport implements ScheduledPollConsu
         settings.pollInterval(),
         settings.idleInterval(),
         settings.batchBytes(),
+        0,
         () -> ThreadLocalRandom.current().nextDouble());
   }
 
@@ -58,12 +66,15 @@ public final class PollPace extends ServiceSupport implements ScheduledPollConsu
    * @param interval pause after a claim that found some rows
    * @param idle longest pause; not below the interval
    * @param batchBytes payload bytes with which a claim is full
+   * @param rest how many times as long as a poll that found nothing took the pause after it is at
+   *     least, up to a minute
    * @param random from 0 to 1, which part of the jitter is left out
    */
-  PollPace(Duration interval, Duration idle, long batchBytes, DoubleSupplier random) {
+  PollPace(Duration interval, Duration idle, long batchBytes, int rest, DoubleSupplier random) {
     this.intervalNanos = interval.toNanos();
     this.idleNanos = Math.max(intervalNanos, idle.toNanos());
     this.batchBytes = batchBytes;
+    this.rest = rest;
     this.random = random;
     this.pauseNanos = intervalNanos;
   }
@@ -83,14 +94,19 @@ public final class PollPace extends ServiceSupport implements ScheduledPollConsu
     boolean keysLeft = cursor != null && !cursor.isEmpty();
     full = !rows.isEmpty() && (keysLeft || rows.size() >= limit || bytes(rows) >= batchBytes);
     some = !rows.isEmpty() || keysLeft;
+    none = !some;
   }
 
   private static long bytes(List<Map<String, Object>> rows) {
     return rows.stream().mapToLong(row -> ((byte[]) row.get("payload")).length).sum();
   }
 
-  /** The pause after the poll that has just ended; forgets what that one found. */
-  Duration next() {
+  /**
+   * The pause after the poll that has just ended; forgets what that one found.
+   *
+   * @param took how long the poll took
+   */
+  Duration next(Duration took) {
     if (full) {
       pauseNanos = 0;
     } else if (some) {
@@ -98,16 +114,22 @@ public final class PollPace extends ServiceSupport implements ScheduledPollConsu
     } else {
       pauseNanos = Math.min(idleNanos, Math.max(intervalNanos, pauseNanos * GROWTH));
     }
+    double pause = pauseNanos;
+    if (none) {
+      pause = Math.max(pause, Math.min(LONGEST_REST.toNanos(), (double) took.toNanos() * rest));
+    }
     some = false;
     full = false;
-    return Duration.ofNanos((long) (pauseNanos * (1 - JITTER * random.getAsDouble())));
+    none = false;
+    return Duration.ofNanos((long) (pause * (1 - JITTER * random.getAsDouble())));
   }
 
   private void run(ScheduledExecutorService mine) {
+    long begin = System.nanoTime();
     try {
       poll.run();
     } finally {
-      schedule(mine, next());
+      schedule(mine, next(Duration.ofNanos(System.nanoTime() - begin)));
     }
   }
 

@@ -54,6 +54,24 @@ class ClaimFloorTest {
     assertThat(floor.nextAt(6 * SECOND)).isNotEqualTo("-infinity");
   }
 
+  /** As behind a pinned vacuum horizon, where a sweep reads all that was published since. */
+  @Test
+  void aSweepThatTakesLongIsMadeLessOftenButOnceAMinute() {
+    floor.nextAt(0);
+    floor.learnAt(List.of(row(NOON, NOON)), 1);
+    assertThat(floor.nextAt(5 * SECOND)).isEqualTo("-infinity");
+    floor.learnAt(List.of(), 5 * SECOND + SECOND / 5);
+    assertThat(floor.nextAt(14 * SECOND)).isNotEqualTo("-infinity");
+    floor.learnAt(List.of(), 14 * SECOND + 1);
+    assertThat(floor.nextAt(15 * SECOND)).isEqualTo("-infinity");
+    floor.learnAt(List.of(), 25 * SECOND);
+    assertThat(floor.nextAt(74 * SECOND)).isNotEqualTo("-infinity");
+    floor.learnAt(List.of(), 74 * SECOND + 1);
+    assertThat(floor.nextAt(75 * SECOND)).isEqualTo("-infinity");
+    floor.learnAt(List.of(), 75 * SECOND + 1);
+    assertThat(floor.nextAt(80 * SECOND)).isEqualTo("-infinity");
+  }
+
   /** A transaction that was long brings many: they need not wait for a sweep each. */
   @Test
   void itFollowsASweepDown() {

@@ -312,6 +312,34 @@ class DispatchPromisesTest extends PromiseTest {
   }
 
   @Test
+  void settlementThatTheDatabaseCutOffIsMadeAgainAndPublishesNothingAgain() throws Exception {
+    createTopicAndSubscription();
+    start("dispatch");
+    try (Connection connection =
+            DriverManager.getConnection(databaseUrl, LocalPostgres.USER, LocalPostgres.PASSWORD);
+        Statement statement = connection.createStatement()) {
+      connection.setAutoCommit(false);
+      // What was published cannot be written down.
+      statement.execute("LOCK TABLE pubsub_outbox_published IN SHARE MODE");
+      put("event");
+      put("event of a key", "{}", "key");
+      eventually().until(() -> published().size() == 2);
+      for (int cut = 0; cut < 3; cut++) {
+        awaitBlockedSessions(2);
+        jdbc.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                + " WHERE datname = current_database() AND wait_event_type = 'Lock'");
+      }
+      connection.rollback();
+    }
+
+    // Long before the leases of 60 s end.
+    eventually().until(() -> count("pubsub_outbox_published") == 2);
+    assertThat(count("pubsub_outbox_due")).isZero();
+    assertThat(publishedTexts()).containsExactlyInAnyOrder("event", "event of a key");
+  }
+
+  @Test
   void rowsOfAPodThatDiedArePublishedOneByOneAndDelayNoOthers() throws Exception {
     createTopicAndSubscription();
     for (int i = 0; i < 20; i++) {
