@@ -17,5 +17,4 @@ SELECT
     '1' AS schema_version
   )) AS attributes
 FROM billing.invoices AS invoice
-WHERE invoice.updated_at >= @watermark
-  AND (@until IS NULL OR invoice.updated_at < @until)
+WHERE invoice.updated_at BETWEEN @watermark AND @last
