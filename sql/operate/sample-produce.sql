@@ -8,6 +8,8 @@ SELECT s.topic_name, s.source,
        s.failed,
        s.newest_state = 'failed' AS failing,
        produce_bytes_today(s.topic_name, s.source) AS bytes_today,
+       t.slot_seconds_today, t.read_today, t.queued_today, t.changed_today, t.revived_today, t.rejected_today,
+       b.steps AS backfill_steps, b.steps_done AS backfill_steps_done, b.bytes_billed AS backfill_bytes,
        (SELECT count(*)
         FROM (SELECT FROM produce_reject AS r
               WHERE r.topic_name = s.topic_name
@@ -31,4 +33,23 @@ FROM (
     LIMIT 100) AS n
   GROUP BY k.topic_name, k.source) AS s
 LEFT JOIN produce_watermark AS w ON w.topic_name = s.topic_name AND w.source = s.source
+CROSS JOIN LATERAL (
+  SELECT CAST(coalesce(sum(d.slot_ms), 0) / 1000.0 AS double precision) AS slot_seconds_today,
+         coalesce(sum(d.rows_read), 0) AS read_today,
+         coalesce(sum(d.rows_queued), 0) AS queued_today,
+         coalesce(sum(d.rows_changed), 0) AS changed_today,
+         coalesce(sum(d.rows_revived), 0) AS revived_today,
+         coalesce(sum(d.rows_rejected), 0) AS rejected_today
+  FROM produce_run AS d
+  WHERE d.topic_name = s.topic_name
+    AND d.source = s.source
+    AND d.started_at >= date_trunc('day', clock_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC') AS t
+-- The backfill that was begun last; no steps without one.
+LEFT JOIN LATERAL (
+  SELECT f.steps, f.steps_done, f.bytes_billed
+  FROM produce_backfill_status AS f
+  WHERE f.topic_name = s.topic_name
+    AND f.source = s.source
+  ORDER BY f.created_at DESC
+  LIMIT 1) AS b ON true
 ORDER BY s.topic_name, s.source

@@ -7,11 +7,12 @@ WITH finished AS (
       bytes_billed = CAST(:#bytesBilled AS bigint),
       slot_ms = CAST(:#slotMs AS bigint),
       jobs = CAST(:#jobs AS int),
-      rows_read = CAST(:#read AS bigint),
-      rows_queued = CAST(:#queued AS bigint),
-      rows_changed = CAST(:#changed AS bigint),
-      rows_revived = CAST(:#revived AS bigint),
-      rows_rejected = CAST(:#rejected AS bigint),
+      -- Counted chunk by chunk; of none there was nothing to count.
+      rows_read = coalesce(rows_read, 0),
+      rows_queued = coalesce(rows_queued, 0),
+      rows_changed = coalesce(rows_changed, 0),
+      rows_revived = coalesce(rows_revived, 0),
+      rows_rejected = coalesce(rows_rejected, 0),
       watermark_after = CAST(:#watermarkAfter AS text),
       error = CAST(:#error AS text)
   WHERE run_id = :#${exchangeProperty.runId}

@@ -122,6 +122,17 @@ rejected AS (
   ON CONFLICT ON CONSTRAINT produce_reject_pkey
   DO UPDATE SET reason = excluded.reason, run_id = excluded.run_id, last_seen_at = now(), times_seen = j.times_seen + 1
   RETURNING j.times_seen
+),
+-- The run's own counts commit with the chunk, so that they are true of a run that was killed, too. A run that works on the
+-- same chunk at the same time has another row.
+counted AS (
+  UPDATE produce_run AS n
+  SET rows_read = coalesce(n.rows_read, 0) + (SELECT count(*) FROM extracted),
+      rows_queued = coalesce(n.rows_queued, 0) + (SELECT count(*) FROM queued),
+      rows_changed = coalesce(n.rows_changed, 0) + (SELECT count(*) FROM changed),
+      rows_revived = coalesce(n.rows_revived, 0) + (SELECT count(*) FROM revived),
+      rows_rejected = coalesce(n.rows_rejected, 0) + (SELECT count(*) FROM rejected)
+  WHERE n.run_id = :#${exchangeProperty.runId}
 )
 SELECT (SELECT count(*) FROM extracted) AS read,
        (SELECT count(*) FROM queued) AS queued,

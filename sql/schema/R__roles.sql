@@ -76,7 +76,7 @@ DECLARE
       "CALL produce_watermark_not_above, produce_bytes_today, produce_run_begin, produce_backfill_begin"
     ],
     "twinbox_dispatch": [
-      "SELECT ON pubsub_outbox_backlog, produce_watermark, produce_run",
+      "SELECT ON pubsub_outbox_backlog, produce_watermark, produce_run, produce_backfill_status",
       "SELECT (topic_name, source) ON produce_reject",
       "CALL produce_bytes_today",
       "SELECT ON pubsub_outbox, pubsub_outbox_due, pubsub_outbox_published",
@@ -85,7 +85,7 @@ DECLARE
       "INSERT, UPDATE (completed_at, message_id) ON pubsub_outbox_published"
     ],
     "twinbox_consume": [
-      "SELECT ON pubsub_outbox_backlog, produce_watermark, produce_run",
+      "SELECT ON pubsub_outbox_backlog, produce_watermark, produce_run, produce_backfill_status",
       "SELECT (topic_name, source) ON produce_reject",
       "CALL produce_bytes_today",
       "SELECT, INSERT ON transactional_inbox",
@@ -94,7 +94,7 @@ DECLARE
       "CALL inbox_key_is_free, inbox_replay_begin, inbox_replay_end"
     ],
     "twinbox_maintain": [
-      "SELECT ON pubsub_outbox_backlog, produce_watermark, produce_run",
+      "SELECT ON pubsub_outbox_backlog, produce_watermark, produce_run, produce_backfill_status",
       "SELECT (topic_name, source) ON produce_reject",
       "CALL produce_bytes_today",
       "SELECT, DELETE ON pubsub_outbox",

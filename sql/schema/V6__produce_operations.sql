@@ -13,6 +13,7 @@ CREATE TABLE produce_run (
   bytes_billed     bigint,
   slot_ms          bigint,
   jobs             int,
+  -- Committed with each chunk, so they are true of a run that goes on or was killed.
   rows_read        bigint,
   rows_queued      bigint,
   rows_changed     bigint,
@@ -252,7 +253,7 @@ CREATE TABLE produce_backfill_step (
 ) WITH (fillfactor = 70);
 
 COMMENT ON TABLE produce_backfill_step IS
-  'The steps of a backfill: claimed by one process at a time, done when all rows are committed. rows_read is the step''s last run; the other counts are sums over its runs, without those of a process that was killed. Bytes count the estimate of a run whose end was not seen.';
+  'The steps of a backfill: claimed by one process at a time, done when all rows are committed. rows_read is the step''s last run; the other counts are sums over its runs, also over those that were killed. Bytes count the estimate of a run whose end was not seen.';
 
 CREATE FUNCTION produce_backfill_begin(
   topic text, source text, name text, type text, step text, bounds text[])
@@ -300,11 +301,11 @@ SELECT b.topic_name,
        s.steps_claimed,
        round(CAST(s.steps_done AS numeric) / s.steps, 4) AS share_done,
        CASE WHEN s.steps_done = s.steps THEN s.last_done_at END AS finished_at,
-       s.rows_read,
-       s.rows_queued,
-       s.rows_changed,
-       s.rows_revived,
-       s.rows_rejected,
+       s.rows_read + r.rows_read AS rows_read,
+       s.rows_queued + r.rows_queued AS rows_queued,
+       s.rows_changed + r.rows_changed AS rows_changed,
+       s.rows_revived + r.rows_revived AS rows_revived,
+       s.rows_rejected + r.rows_rejected AS rows_rejected,
        s.bytes_billed + r.bytes_billed AS bytes_billed
 FROM produce_backfill AS b
 CROSS JOIN LATERAL (
@@ -323,14 +324,21 @@ CROSS JOIN LATERAL (
     AND n.source = b.source
     AND n.name = b.name) AS s
 CROSS JOIN LATERAL (
-  -- What steps that are not done have cost so far.
-  SELECT coalesce(CAST(sum(coalesce(u.bytes_billed, u.bytes_estimated)) AS bigint), 0) AS bytes_billed
+  -- What steps that are not done have done and cost so far; read is what their newest run has read.
+  SELECT coalesce(CAST(sum(coalesce(u.bytes_billed, u.bytes_estimated)) AS bigint), 0) AS bytes_billed,
+         coalesce(CAST(sum(u.rows_read) FILTER (WHERE u.newest = 1) AS bigint), 0) AS rows_read,
+         coalesce(CAST(sum(u.rows_queued) AS bigint), 0) AS rows_queued,
+         coalesce(CAST(sum(u.rows_changed) AS bigint), 0) AS rows_changed,
+         coalesce(CAST(sum(u.rows_revived) AS bigint), 0) AS rows_revived,
+         coalesce(CAST(sum(u.rows_rejected) AS bigint), 0) AS rows_rejected
   FROM produce_backfill_step AS n
-  JOIN produce_run AS u
-    ON u.topic_name = n.topic_name
-   AND u.source = n.source
-   AND u.backfill = n.name
-   AND u.backfill_step = n.number
+  CROSS JOIN LATERAL (
+    SELECT p.*, row_number() OVER (ORDER BY p.started_at DESC, p.run_id) AS newest
+    FROM produce_run AS p
+    WHERE p.topic_name = n.topic_name
+      AND p.source = n.source
+      AND p.backfill = n.name
+      AND p.backfill_step = n.number) AS u
   WHERE n.topic_name = b.topic_name
     AND n.source = b.source
     AND n.name = b.name

@@ -1,5 +1,6 @@
 -- Reads the invoice events that appeared since the last run; produce runs it on BigQuery, each time
--- with @watermark bound to the highest watermark of the runs before, less the lookback (TIMESTAMP).
+-- with @watermark bound to the highest watermark of the runs before, less the lookback (TIMESTAMP), and
+-- @last to the end of time, or to the last position of a backfill's step.
 --
 -- What Twinbox takes from a row:
 --   event_key   STRING, not NULL: unique per event. Reading a row twice gives the same id, so >= and
@@ -17,5 +18,4 @@ SELECT
     '1' AS schema_version
   )) AS attributes
 FROM billing.invoices AS invoice
-WHERE invoice.updated_at >= @watermark
-  AND (@until IS NULL OR invoice.updated_at < @until)
+WHERE invoice.updated_at BETWEEN @watermark AND @last

@@ -132,11 +132,33 @@ class Chunks implements Iterator<Map<String, Object>> {
                 && attribute.getValue().textValue().indexOf('\0') >= 0)) {
           return "attribute '%s' contains a NUL".formatted(storable(attribute.getKey()));
         }
+        if (!isUtf8(attribute.getKey())
+            || (attribute.getValue().isTextual() && !isUtf8(attribute.getValue().textValue()))) {
+          return "attribute '%s' is no UTF-8: it holds half of a surrogate pair"
+              .formatted(
+                  attribute
+                      .getKey()
+                      .codePoints()
+                      .map(c -> isSurrogate(c) ? '\uFFFD' : c)
+                      .collect(
+                          StringBuilder::new,
+                          StringBuilder::appendCodePoint,
+                          StringBuilder::append));
+        }
       }
       return null;
     } catch (JsonProcessingException e) {
       return "attributes are no JSON: " + storable(e.getOriginalMessage());
     }
+  }
+
+  /** JSON can escape what UTF-8 cannot say. */
+  private static boolean isUtf8(String text) {
+    return text.codePoints().noneMatch(Chunks::isSurrogate);
+  }
+
+  private static boolean isSurrogate(int codePoint) {
+    return codePoint >= Character.MIN_SURROGATE && codePoint <= Character.MAX_SURROGATE;
   }
 
   /** PostgreSQL cannot store a NUL in text; only rejects show the sign that takes its place. */

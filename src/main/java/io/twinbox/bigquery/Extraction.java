@@ -34,7 +34,7 @@ import org.apache.camel.ExchangeProperty;
 public class Extraction {
 
   private static final String WATERMARK = "watermark";
-  private static final String UNTIL = "until";
+  private static final String LAST = "last";
 
   private final BigQuery bigQuery;
   private final TwinboxProperties properties;
@@ -123,13 +123,13 @@ public class Extraction {
   void requireWindow() throws IOException {
     Set<String> names = QueryParameters.of(query.text());
     List<String> missing =
-        Stream.of(WATERMARK, UNTIL)
+        Stream.of(WATERMARK, LAST)
             .filter(name -> !names.contains(name))
             .map(name -> "@" + name)
             .toList();
     if (!missing.isEmpty()) {
       throw new IllegalArgumentException(
-          "%s does not use %s, so it cannot be held to a backfill's window. Write its filter as: WHERE t.updated_at >= @watermark AND (@until IS NULL OR t.updated_at < @until)"
+          "%s does not use %s, so it cannot be held to a backfill's window. Write its filter as: WHERE t.updated_at BETWEEN @watermark AND @last"
               .formatted(queryFile, String.join(" and ", missing)));
     }
   }
@@ -260,12 +260,11 @@ public class Extraction {
     if (run.start() != null) {
       configuration.addNamedParameter(WATERMARK, run.start().parameter());
     }
-    if (QueryParameters.of(run.sql()).contains(UNTIL)) {
-      configuration.addNamedParameter(
-          UNTIL,
-          run.step() == null
-              ? Watermark.none(run.watermarkType())
-              : run.step().until().parameter());
+    if (QueryParameters.of(run.sql()).contains(LAST)) {
+      // Always a value: BigQuery promises to prune partitions by a plain comparison only.
+      Watermark last =
+          run.step() == null ? Watermark.last(run.watermarkType()) : run.step().until().before();
+      configuration.addNamedParameter(LAST, last.parameter());
     }
     return configuration;
   }

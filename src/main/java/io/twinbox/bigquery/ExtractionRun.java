@@ -58,7 +58,7 @@ public class ExtractionRun {
    *
    * @param backfill its name
    * @param number of the step, from 1
-   * @param until what {@code @until} is bound to
+   * @param until the first position behind it; {@code @last} is the one before
    */
   record Step(String backfill, int number, Watermark until) {}
 
@@ -318,6 +318,7 @@ public class ExtractionRun {
     values.put("bytesBilled", bytesBilled());
     values.put("slotMs", slotMillis);
     values.put("jobs", jobs);
+    // Of these the rows are in produce_run already, each chunk's with the chunk; metrics take them.
     values.put("read", read);
     values.put("queued", queued);
     values.put("changed", changed);

@@ -24,6 +24,7 @@ import java.time.Instant;
 import java.time.LocalDateTime;
 import java.time.LocalTime;
 import java.time.ZoneOffset;
+import java.time.temporal.ChronoUnit;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
@@ -114,8 +115,13 @@ public final class SourceEvents {
 
   private static Watermark position(StandardSQLTypeName type, String text) {
     return switch (type) {
+      // BigQuery has no finer time; the span of a command may end now, to the nanosecond.
+      case TIMESTAMP -> new Watermark(type, Instant.parse(text).truncatedTo(ChronoUnit.MICROS));
       case DATETIME ->
-          new Watermark(type, LocalDateTime.ofInstant(Instant.parse(text), ZoneOffset.UTC));
+          new Watermark(
+              type,
+              LocalDateTime.ofInstant(
+                  Instant.parse(text).truncatedTo(ChronoUnit.MICROS), ZoneOffset.UTC));
       case DATE -> {
         LocalDateTime time = LocalDateTime.ofInstant(Instant.parse(text), ZoneOffset.UTC);
         if (!time.toLocalTime().equals(LocalTime.MIDNIGHT)) {
@@ -137,7 +143,7 @@ public final class SourceEvents {
   /** Whether {@code backfill} can read a window of the query. */
   public boolean windowed() {
     Set<String> names = QueryParameters.of(sql);
-    return names.contains("until") && names.contains("watermark");
+    return names.contains("last") && names.contains("watermark");
   }
 
   /** Where rows go that name no topic; produce keeps the watermark under it. */
@@ -230,8 +236,9 @@ public final class SourceEvents {
     if (QueryParameters.of(sql).contains("watermark")) {
       builder.addNamedParameter("watermark", (elsewhere ? first() : from).parameter());
     }
-    if (QueryParameters.of(sql).contains("until")) {
-      builder.addNamedParameter("until", (elsewhere ? last() : until).parameter());
+    if (QueryParameters.of(sql).contains("last")) {
+      builder.addNamedParameter(
+          "last", (elsewhere ? Watermark.last(type) : until.before()).parameter());
     }
     if (span) {
       builder.addNamedParameter("twinbox_topic", QueryParameterValue.string(topic));
@@ -249,24 +256,7 @@ public final class SourceEvents {
     if (first != null && !first.isBlank()) {
       return Watermark.parse(type, first.strip());
     }
-    return switch (type) {
-      case TIMESTAMP -> Watermark.parse(type, "0001-01-01T00:00:00Z");
-      case DATETIME -> Watermark.parse(type, "0001-01-01T00:00:00");
-      case DATE -> Watermark.parse(type, "0001-01-01");
-      case INT64 -> new Watermark(type, Long.MIN_VALUE);
-      default -> new Watermark(type, "");
-    };
-  }
-
-  /** Behind every row that a query can have. */
-  private Watermark last() {
-    return switch (type) {
-      case TIMESTAMP -> Watermark.parse(type, "9999-12-31T23:59:59.999999Z");
-      case DATETIME -> Watermark.parse(type, "9999-12-31T23:59:59.999999");
-      case DATE -> Watermark.parse(type, "9999-12-31");
-      case INT64 -> new Watermark(type, Long.MAX_VALUE);
-      default -> new Watermark(type, "\uDBFF\uDFFF");
-    };
+    return Watermark.first(type);
   }
 
   /**

@@ -3,6 +3,7 @@ package io.twinbox.bigquery;
 import com.google.cloud.bigquery.FieldValue;
 import com.google.cloud.bigquery.QueryParameterValue;
 import com.google.cloud.bigquery.StandardSQLTypeName;
+import java.time.DateTimeException;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.LocalDate;
@@ -31,6 +32,9 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
           .appendFraction(ChronoField.MICRO_OF_SECOND, 0, 6, true)
           .toFormatter();
 
+  /** U+10FFFF is no character and the last code point: no key of somebody's begins with so many. */
+  private static final String BEHIND_TEXT = "\uDBFF\uDFFF".repeat(32);
+
   /** The client (2.57.1) takes a DATETIME with a fraction of a second only. */
   private static final DateTimeFormatter DATETIME_PARAMETER =
       DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss.SSSSSS", Locale.ROOT);
@@ -40,22 +44,100 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
    * @throws IllegalArgumentException when the text is none of the type
    */
   static Watermark parse(StandardSQLTypeName type, String text) {
+    Watermark parsed;
     try {
-      return new Watermark(
-          type,
-          switch (type) {
-            case TIMESTAMP -> Instant.parse(text).truncatedTo(ChronoUnit.MICROS);
-            case DATETIME ->
-                LocalDateTime.parse(text.replace(' ', 'T')).truncatedTo(ChronoUnit.MICROS);
-            case DATE -> LocalDate.parse(text);
-            case INT64 -> Long.valueOf(text);
-            case STRING -> text;
-            default -> throw new IllegalArgumentException(type + " is no watermark type");
-          });
+      parsed =
+          new Watermark(
+              type,
+              switch (type) {
+                case TIMESTAMP -> Instant.parse(text);
+                case DATETIME -> LocalDateTime.parse(text.replace(' ', 'T'));
+                case DATE -> LocalDate.parse(text);
+                case INT64 -> Long.valueOf(text);
+                case STRING -> text;
+                default -> throw new IllegalArgumentException(type + " is no watermark type");
+              });
     } catch (DateTimeParseException | NumberFormatException e) {
       throw new IllegalArgumentException(
           "'%s' is no %s; write it as %s".formatted(text, type, example(type)));
     }
+    if (parsed.nanos() % 1_000 != 0) {
+      // Cut off, it would be another position.
+      throw new IllegalArgumentException(
+          "'%s' is finer than a microsecond, and a %s is not".formatted(text, type));
+    }
+    if (parsed.compareTo(first(type)) < 0 || parsed.compareTo(last(type)) > 0) {
+      throw new IllegalArgumentException(
+          "'%s' is no %s: years go from 0001 to 9999".formatted(text, type));
+    }
+    return parsed;
+  }
+
+  private int nanos() {
+    return value instanceof Instant instant
+        ? instant.getNano()
+        : value instanceof LocalDateTime dateTime ? dateTime.getNano() : 0;
+  }
+
+  /** The lowest position of the type, as BigQuery has it. */
+  static Watermark first(StandardSQLTypeName type) {
+    return new Watermark(
+        type,
+        switch (type) {
+          case TIMESTAMP -> Instant.parse("0001-01-01T00:00:00Z");
+          case DATETIME -> LocalDateTime.parse("0001-01-01T00:00:00");
+          case DATE -> LocalDate.parse("0001-01-01");
+          case INT64 -> Long.MIN_VALUE;
+          default -> "";
+        });
+  }
+
+  /**
+   * The highest position of the type, as BigQuery has it; of STRING, which has none, one behind all
+   * text.
+   */
+  static Watermark last(StandardSQLTypeName type) {
+    return new Watermark(
+        type,
+        switch (type) {
+          case TIMESTAMP -> Instant.parse("9999-12-31T23:59:59.999999Z");
+          case DATETIME -> LocalDateTime.parse("9999-12-31T23:59:59.999999");
+          case DATE -> LocalDate.parse("9999-12-31");
+          case INT64 -> Long.MAX_VALUE;
+          default -> BEHIND_TEXT;
+        });
+  }
+
+  /**
+   * The last position that lies before this one. A STRING has none; it gets one that no text lies
+   * behind, up to this one.
+   */
+  Watermark before() {
+    if (compareTo(first(type)) <= 0) {
+      throw new IllegalArgumentException("Nothing lies before '%s'".formatted(text()));
+    }
+    if (value instanceof Instant instant) {
+      return new Watermark(type, instant.minus(1, ChronoUnit.MICROS));
+    }
+    if (value instanceof LocalDateTime dateTime) {
+      return new Watermark(type, dateTime.minus(1, ChronoUnit.MICROS));
+    }
+    if (value instanceof LocalDate date) {
+      return new Watermark(type, date.minusDays(1));
+    }
+    return value instanceof Long number
+        ? new Watermark(type, number - 1)
+        : new Watermark(type, textBefore((String) value));
+  }
+
+  private static String textBefore(String text) {
+    int last = text.codePointBefore(text.length());
+    String head = text.substring(0, text.length() - Character.charCount(last));
+    if (last == 0) {
+      return head;
+    }
+    int before = last == Character.MAX_SURROGATE + 1 ? Character.MIN_SURROGATE - 1 : last - 1;
+    return head + Character.toString(before) + BEHIND_TEXT;
   }
 
   private static String example(StandardSQLTypeName type) {
@@ -107,17 +189,41 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
         return new Watermark(type, Long.MIN_VALUE);
       }
     }
-    Duration duration = DurationStyle.detectAndParse(lookback.strip());
-    if (value instanceof Instant instant) {
-      return new Watermark(type, instant.minus(duration));
-    }
-    if (value instanceof LocalDateTime dateTime) {
-      return new Watermark(type, dateTime.minus(duration));
+    Duration duration = duration("twinbox.produce.lookback", lookback.strip());
+    if (duration.isNegative()) {
+      throw new IllegalArgumentException(
+          "twinbox.produce.lookback '%s' is below zero; rows would be left out"
+              .formatted(lookback));
     }
     // Part of a day back is a day back: a DATE cannot say less.
     long days =
         duration.toDays() + (duration.compareTo(Duration.ofDays(duration.toDays())) > 0 ? 1 : 0);
-    return new Watermark(type, ((LocalDate) value).minusDays(days));
+    try {
+      Watermark back =
+          new Watermark(
+              type,
+              value instanceof Instant instant
+                  ? instant.minus(duration).truncatedTo(ChronoUnit.MICROS)
+                  : value instanceof LocalDateTime dateTime
+                      ? dateTime.minus(duration).truncatedTo(ChronoUnit.MICROS)
+                      : ((LocalDate) value).minusDays(days));
+      return back.compareTo(first(type)) < 0 ? first(type) : back;
+    } catch (DateTimeException | ArithmeticException e) {
+      return first(type);
+    }
+  }
+
+  private static Duration duration(String setting, String text) {
+    try {
+      return DurationStyle.detectAndParse(text);
+    } catch (IllegalArgumentException e) {
+      boolean tooLarge =
+          e.getCause() instanceof ArithmeticException
+              || e.getCause() instanceof NumberFormatException;
+      throw new IllegalArgumentException(
+          "%s '%s' is %s"
+              .formatted(setting, text, tooLarge ? "too large" : "no duration; write it as 1d"));
+    }
   }
 
   /**
@@ -142,12 +248,7 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
       return new Watermark(
           type, number > Long.MAX_VALUE - size ? (Long) Long.MAX_VALUE : (Long) (number + size));
     }
-    Duration duration;
-    try {
-      duration = DurationStyle.detectAndParse(step);
-    } catch (IllegalArgumentException e) {
-      duration = Duration.ZERO;
-    }
+    Duration duration = duration("twinbox.produce.backfill.step", step);
     long days = duration.toDays();
     boolean wholeDays = duration.equals(Duration.ofDays(days));
     if (duration.compareTo(Duration.ofNanos(1_000)) < 0
@@ -156,13 +257,20 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
           "twinbox.produce.backfill.step '%s' is no duration%s; write it as 1d"
               .formatted(step, value instanceof LocalDate ? " of whole days" : " above zero"));
     }
-    if (value instanceof Instant instant) {
-      return new Watermark(type, instant.plus(duration).truncatedTo(ChronoUnit.MICROS));
+    try {
+      Watermark next =
+          new Watermark(
+              type,
+              value instanceof Instant instant
+                  ? instant.plus(duration).truncatedTo(ChronoUnit.MICROS)
+                  : value instanceof LocalDateTime dateTime
+                      ? dateTime.plus(duration).truncatedTo(ChronoUnit.MICROS)
+                      : ((LocalDate) value).plusDays(days));
+      return next.compareTo(last(type)) > 0 ? last(type) : next;
+    } catch (DateTimeException | ArithmeticException e) {
+      // Behind the end of time is the end of the window, too.
+      return last(type);
     }
-    if (value instanceof LocalDateTime dateTime) {
-      return new Watermark(type, dateTime.plus(duration).truncatedTo(ChronoUnit.MICROS));
-    }
-    return new Watermark(type, ((LocalDate) value).plusDays(days));
   }
 
   /**
@@ -186,7 +294,10 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
   /** As a query parameter of exactly this type. */
   QueryParameterValue parameter() {
     if (value instanceof Instant instant) {
-      return QueryParameterValue.timestamp(ChronoUnit.MICROS.between(Instant.EPOCH, instant));
+      // ChronoUnit counts in nanoseconds first, which end in the year 2262.
+      return QueryParameterValue.timestamp(
+          Math.addExact(
+              Math.multiplyExact(instant.getEpochSecond(), 1_000_000L), instant.getNano() / 1_000));
     }
     if (value instanceof LocalDateTime dateTime) {
       return QueryParameterValue.dateTime(DATETIME_PARAMETER.format(dateTime));
@@ -197,11 +308,6 @@ record Watermark(StandardSQLTypeName type, Comparable<?> value) implements Compa
     return value instanceof Long number
         ? QueryParameterValue.int64(number)
         : QueryParameterValue.string((String) value);
-  }
-
-  /** The parameter of this type without a value. */
-  static QueryParameterValue none(StandardSQLTypeName type) {
-    return QueryParameterValue.of(null, type);
   }
 
   /** Compares two watermarks of one type; another type is a programming error. */

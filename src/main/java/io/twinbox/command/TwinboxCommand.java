@@ -35,6 +35,7 @@ import picocli.CommandLine.Spec;
       ReconcileCommand.class,
       OutboxCommand.class,
       InboxCommand.class,
+      ProduceCommand.class,
       BackfillCommand.class
     },
     versionProvider = TwinboxCommand.Version.class)

@@ -10,7 +10,7 @@ import org.springframework.boot.convert.DurationStyle;
  */
 public final class RetentionCheck {
 
-  private static final Set<String> TIMED = Set.of("TIMESTAMP", "DATETIME", "DATE");
+  static final Set<String> TIMED = Set.of("TIMESTAMP", "DATETIME", "DATE");
 
   private RetentionCheck() {}
 
@@ -46,7 +46,7 @@ public final class RetentionCheck {
     }
     try {
       return DurationStyle.detectAndParse(lookback.strip());
-    } catch (IllegalArgumentException e) {
+    } catch (IllegalArgumentException | ArithmeticException e) {
       return null;
     }
   }

@@ -20,6 +20,7 @@ import org.springframework.boot.context.properties.bind.BindException;
 import org.springframework.boot.context.properties.bind.Bindable;
 import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.boot.context.properties.bind.validation.ValidationBindHandler;
+import org.springframework.boot.convert.DurationStyle;
 import org.springframework.core.env.ConfigurableEnvironment;
 import org.springframework.core.env.EnumerablePropertySource;
 import org.springframework.core.env.PropertySource;
@@ -309,6 +310,14 @@ public final class SettingsCheck {
     }
   }
 
+  private static boolean isTime(String text) {
+    try {
+      return !DurationStyle.detectAndParse(text).isNegative();
+    } catch (IllegalArgumentException | ArithmeticException e) {
+      return false;
+    }
+  }
+
   /** Without a login the management port must not be reachable from elsewhere. */
   private void checkOperate() {
     String address = environment.getProperty("management.server.address", "").strip();
@@ -408,6 +417,14 @@ public final class SettingsCheck {
           "TWINBOX_PRODUCE_LOOKBACK is '%s'; an INT64 watermark goes back by a number."
               .formatted(lookback),
           "Write a whole number, 0 for none.");
+    }
+    if (RetentionCheck.TIMED.contains(properties.produce().watermarkType())
+        && lookback != null
+        && !lookback.isBlank()
+        && !isTime(lookback.strip())) {
+      throw new StartupException(
+          "TWINBOX_PRODUCE_LOOKBACK is '%s', which is no duration.".formatted(lookback),
+          "Write it as 1h, 0 for none; one below zero would leave rows out.");
     }
     if (!schedule.strip().equals("-") && !CronExpression.isValidExpression(schedule)) {
       throw new StartupException(

@@ -45,6 +45,10 @@ class DatabaseSampler implements SmartLifecycle {
   private final MultiGauge oldest;
   private final MultiGauge sourceAges;
   private final MultiGauge bytesToday;
+  private final MultiGauge slotsToday;
+  private final MultiGauge rowsToday;
+  private final MultiGauge backfillSteps;
+  private final MultiGauge backfillBytes;
   private final MultiGauge rejects;
   private final MultiGauge failing;
   private final MultiGauge liveRows;
@@ -94,6 +98,30 @@ class DatabaseSampler implements SmartLifecycle {
             registry,
             "twinbox.source.bytes.today",
             "Bytes billed or estimated since midnight UTC",
+            null);
+    slotsToday =
+        gauge(
+            registry,
+            "twinbox.source.slot.today",
+            "Slot time of the query jobs since midnight UTC",
+            "seconds");
+    rowsToday =
+        gauge(
+            registry,
+            "twinbox.source.rows.today",
+            "Rows of the runs since midnight UTC, by what became of them",
+            null);
+    backfillSteps =
+        gauge(
+            registry,
+            "twinbox.source.backfill.steps",
+            "Steps of the backfill that was begun last",
+            null);
+    backfillBytes =
+        gauge(
+            registry,
+            "twinbox.source.backfill.bytes",
+            "Bytes that the backfill begun last was billed so far",
             null);
     rejects =
         gauge(
@@ -196,6 +224,10 @@ class DatabaseSampler implements SmartLifecycle {
 
     List<MultiGauge.Row<?>> since = new ArrayList<>();
     List<MultiGauge.Row<?>> bytes = new ArrayList<>();
+    List<MultiGauge.Row<?>> slots = new ArrayList<>();
+    List<MultiGauge.Row<?>> queried = new ArrayList<>();
+    List<MultiGauge.Row<?>> steps = new ArrayList<>();
+    List<MultiGauge.Row<?>> stepBytes = new ArrayList<>();
     List<MultiGauge.Row<?>> refused = new ArrayList<>();
     List<MultiGauge.Row<?>> bad = new ArrayList<>();
     for (Map<String, Object> row : taken.sources()) {
@@ -207,11 +239,27 @@ class DatabaseSampler implements SmartLifecycle {
         }
       }
       bytes.add(MultiGauge.Row.of(source, (Number) row.get("bytes_today")));
+      slots.add(MultiGauge.Row.of(source, (Number) row.get("slot_seconds_today")));
+      for (String outcome : ProduceMeters.ROWS) {
+        queried.add(
+            MultiGauge.Row.of(
+                source.and("outcome", outcome), (Number) row.get(outcome + "_today")));
+      }
+      if (row.get("backfill_steps") instanceof Number all) {
+        long done = ((Number) row.get("backfill_steps_done")).longValue();
+        steps.add(MultiGauge.Row.of(source.and("state", "done"), done));
+        steps.add(MultiGauge.Row.of(source.and("state", "left"), all.longValue() - done));
+        stepBytes.add(MultiGauge.Row.of(source, (Number) row.get("backfill_bytes")));
+      }
       refused.add(MultiGauge.Row.of(source, (Number) row.get("rejected")));
       bad.add(MultiGauge.Row.of(source, Boolean.TRUE.equals(row.get("failing")) ? 1 : 0));
     }
     sourceAges.register(since, true);
     bytesToday.register(bytes, true);
+    slotsToday.register(slots, true);
+    rowsToday.register(queried, true);
+    backfillSteps.register(steps, true);
+    backfillBytes.register(stepBytes, true);
     rejects.register(refused, true);
     failing.register(bad, true);
 

@@ -1,7 +1,9 @@
 package io.twinbox.operate;
 
 import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.MeterRegistry;
+import io.twinbox.bigquery.ProduceFigures;
 import java.util.Map;
 import java.util.Set;
 import org.apache.camel.Exchange;
@@ -17,13 +19,23 @@ import org.springframework.stereotype.Component;
 class ProduceMeters implements StepObserver {
 
   private static final String ENDED = "produce-end";
-  private static final Set<String> ROWS =
-      Set.of("read", "queued", "changed", "revived", "rejected");
+  static final Set<String> ROWS = Set.of("read", "queued", "changed", "revived", "rejected");
 
   private final MeterRegistry registry;
 
-  ProduceMeters(MeterRegistry registry) {
+  ProduceMeters(MeterRegistry registry, ProduceFigures figures) {
     this.registry = registry;
+    FunctionCounter.builder(
+            "twinbox.produce.bytes.processed", figures, ProduceFigures::bytesProcessed)
+        .description("Bytes that the query jobs processed")
+        .register(registry);
+    FunctionCounter.builder("twinbox.produce.slot", figures, f -> f.slotMillis() / 1000.0)
+        .description("Slot time of the query jobs")
+        .baseUnit("seconds")
+        .register(registry);
+    FunctionCounter.builder("twinbox.produce.jobs", figures, ProduceFigures::jobs)
+        .description("Query jobs that ended, well or not")
+        .register(registry);
     ROWS.forEach(this::rows);
     runs("succeeded");
     runs("failed");

@@ -29,6 +29,12 @@ class BackfillWindowTest {
     "INT64, -5, 6, 5, -5|0|5|6",
     "INT64, 9223372036854775800, 9223372036854775807, 5, 9223372036854775800|9223372036854775805|9223372036854775807",
     "STRING, a, b, , a|b",
+    // A step that is longer than the window, however long, makes one.
+    "TIMESTAMP, 2026-03-01T00:00:00Z, 2026-03-02T00:00:00Z, 400000000d, 2026-03-01T00:00:00Z|2026-03-02T00:00:00Z",
+    "TIMESTAMP, 2026-03-01T00:00:00Z, 2026-03-02T00:00:00Z, 100000000000d, 2026-03-01T00:00:00Z|2026-03-02T00:00:00Z",
+    "DATETIME, 2026-03-01T00:00:00, 2026-03-02T00:00:00, 3000000d, 2026-03-01T00:00:00|2026-03-02T00:00:00",
+    "DATE, 2026-03-01, 2026-03-02, 100000000000d, 2026-03-01|2026-03-02",
+    "INT64, 1, 2, 999999999999999999, 1|2",
   })
   void windowIsCutIntoStepsThatTouchAndDoNotOverlap(
       String type, String from, String until, String step, String bounds) {
@@ -46,8 +52,15 @@ class BackfillWindowTest {
     "DATETIME, 2026-03-01T00:00:00, 2099-03-01T00:00:00, 365d, lies ahead",
     "TIMESTAMP, 2026-03-01T10:00:05Z, 2026-03-02T10:00:05Z, 0s, is no duration above zero",
     "TIMESTAMP, 2026-03-01T10:00:05Z, 2026-03-02T10:00:05Z, -1h, is no duration above zero",
-    "TIMESTAMP, 2026-03-01T10:00:05Z, 2026-03-02T10:00:05Z, weekly, is no duration above zero",
+    "TIMESTAMP, 2026-03-01T10:00:05Z, 2026-03-02T10:00:05Z, weekly, 'is no duration; write it as 1d'",
     "TIMESTAMP, 2026-03-01T10:00:05Z, 2026-03-02T10:00:05Z, 1s, 'makes more than 10,000 steps'",
+    "TIMESTAMP, 2026-03-01T10:00:05Z, 2026-03-02T10:00:05Z, 99999999999999999999d, is too large",
+    "TIMESTAMP, 2026-03-01T10:00:05Z, 2026-03-02T10:00:05Z, 9999999999999999d, is too large",
+    "TIMESTAMP, 0000-12-31T10:00:05Z, 2026-03-02T10:00:05Z, 1d, 'backfill.from: ''0000-12-31T10:00:05Z'' is no TIMESTAMP: years go from 0001 to 9999'",
+    "DATE, -0001-03-01, 2026-03-02, 1d, years go from 0001 to 9999",
+    "TIMESTAMP, 2026-03-01T10:00:05Z, 2026-03-02T10:00:05.0000001Z, 1d, finer than a microsecond",
+    "DATETIME, 2026-03-01T10:00:05.1234567, 2026-03-02T10:00:05, 1d, finer than a microsecond",
+    "INT64, 1, 9223372036854775808, 1, is no INT64",
     "DATE, 2026-03-01, 2026-03-05, 36h, is no duration of whole days",
     "INT64, 1, 5, 1d, is no number above 0",
     "INT64, 1, 5, 0, is no number above 0",
@@ -83,8 +96,8 @@ class BackfillWindowTest {
                 /* @c
                    @d */
                 SELECT '@e', "@f", '''@g ' @h''', \"""@i "@j\""", r'\\' , `@k`, 'it\\'s @l', @@x.y
-                FROM t WHERE t.x >= @ Watermark AND (@until IS NULL OR t.x < @until)
+                FROM t WHERE t.x >= @ Watermark AND t.x <= @Last
                 """))
-        .isEqualTo(new java.util.HashSet<>(List.of("watermark", "until")));
+        .isEqualTo(new java.util.HashSet<>(List.of("watermark", "last")));
   }
 }

@@ -53,6 +53,7 @@ class MetricsTest extends ServingTest {
         "INSERT INTO produce_watermark (topic_name, source, type, value) VALUES ('orders', 'orders-source', 'TIMESTAMP', '2026-01-01T00:00:00Z')");
     jdbc.update(
         "INSERT INTO produce_run (run_id, topic_name, source, state, finished_at, bytes_estimated) VALUES ('r', 'orders', 'orders-source', 'succeeded', now(), 1)");
+    backfillOfTwoSteps();
     jdbc.queryForObject("SELECT outbox_put('orphans', 'nobody sends it')", Object.class);
     eventually().until(() -> count("effect") == 2);
     awaitLook(context);
@@ -91,6 +92,40 @@ class MetricsTest extends ServingTest {
                         });
               }
             });
+  }
+
+  private void backfillOfTwoSteps() {
+    jdbc.update(
+        "INSERT INTO produce_backfill (topic_name, source, name, type, from_value, until_value, step) VALUES ('orders', 'orders-source', 'b', 'INT64', '1', '5', '2')");
+    jdbc.update(
+        "INSERT INTO produce_backfill_step (topic_name, source, name, number, from_value, until_value, done_at, bytes_billed) VALUES ('orders', 'orders-source', 'b', 1, '1', '3', now(), 77), ('orders', 'orders-source', 'b', 2, '3', '5', NULL, NULL)");
+  }
+
+  /** A job has ended when it is scraped; dispatch shows what it did. */
+  @Test
+  void runThatWasAJobOfItsOwnIsShownByTheOtherProcesses() {
+    createTopicAndSubscription();
+    jdbc.update(
+        """
+        INSERT INTO produce_run (run_id, topic_name, source, state, started_at, finished_at, bytes_estimated, bytes_billed,
+          slot_ms, rows_read, rows_queued, rows_changed, rows_revived, rows_rejected)
+        VALUES ('r', 'orders', 'orders-source', 'succeeded', now(), now(), 1, 100, 1500, 10, 7, 1, 0, 2),
+               ('s', 'orders', 'orders-source', 'running', now(), NULL, 5, NULL, NULL, 3, 3, 0, 0, 0),
+               ('t', 'orders', 'orders-source', 'succeeded', now() - interval '2 days', now() - interval '2 days', 1, 100, 1500, 10, 7, 1, 0, 2)
+        """);
+    backfillOfTwoSteps();
+    ConfigurableApplicationContext context = serve("dispatch", OPEN);
+    awaitLook(context);
+    Scrape scrape = scrape();
+    String[] of = {"topic", "orders", "source", "orders-source"};
+    assertThat(scrape.sum("twinbox_source_bytes_today", of)).isEqualTo(105);
+    assertThat(scrape.sum("twinbox_source_slot_today_seconds", of)).isEqualTo(1.5);
+    assertThat(scrape.sum("twinbox_source_rows_today", "outcome", "read")).isEqualTo(13);
+    assertThat(scrape.sum("twinbox_source_rows_today", "outcome", "queued")).isEqualTo(10);
+    assertThat(scrape.sum("twinbox_source_rows_today", "outcome", "rejected")).isEqualTo(2);
+    assertThat(scrape.sum("twinbox_source_backfill_steps", "state", "done")).isEqualTo(1);
+    assertThat(scrape.sum("twinbox_source_backfill_steps", "state", "left")).isEqualTo(1);
+    assertThat(scrape.sum("twinbox_source_backfill_bytes", of)).isEqualTo(77);
   }
 
   @Test

@@ -92,7 +92,15 @@ class ProduceUnderFireTest {
         await().atMost(PATIENCE).until(() -> ledger.backendsOf("fire") == 0);
       }
       bigQuery.faults().clear();
-      try (TwinboxProcess last = launch.start()) {
+      // By its command, which runs once whatever the folder's schedule is; its check writes
+      // nothing.
+      long runs = ledger.count("SELECT count(*) FROM produce_run");
+      try (TwinboxProcess check = command(ledger, "produce", "--check")) {
+        assertThat(check.exitCode(PATIENCE)).as(check.output()).isZero();
+        assertThat(check.output()).contains("\"check\":\"passed\"");
+        assertThat(ledger.count("SELECT count(*) FROM produce_run")).isEqualTo(runs);
+      }
+      try (TwinboxProcess last = command(ledger, "produce")) {
         assertThat(last.exitCode(PATIENCE)).as(last.output()).isZero();
       }
 
@@ -121,8 +129,7 @@ class ProduceUnderFireTest {
         -- All events.
         SELECT event_key, payload, updated_at AS watermark
         FROM shop.events
-        WHERE updated_at >= @watermark
-          AND (@until IS NULL OR updated_at < @until)
+        WHERE updated_at BETWEEN @watermark AND @last
         """);
     int killed = 0;
     try (LocalPostgres postgres = LocalPostgres.start();
@@ -182,6 +189,9 @@ class ProduceUnderFireTest {
       assertThat(ledger.count("SELECT steps - steps_done FROM produce_backfill_status")).isZero();
       assertThat(ledger.count("SELECT rows_read FROM produce_backfill_status"))
           .isEqualTo(keys.size());
+      // Also those that were queued by a process that was then killed.
+      assertThat(ledger.count("SELECT rows_queued FROM produce_backfill_status"))
+          .isEqualTo(keys.size());
       System.out.printf(
           "a backfill was killed %d times: %d events, each once, in %d runs for %d steps%n",
           killed,
@@ -231,6 +241,13 @@ class ProduceUnderFireTest {
             LocalPostgres.USER,
             "SPRING_DATASOURCE_PASSWORD",
             LocalPostgres.PASSWORD);
+  }
+
+  private TwinboxProcess command(Ledger ledger, String... arguments) throws Exception {
+    return launch(ledger)
+        .with("TWINBOX_PRODUCE_SCHEDULE", "0 0 0 29 2 *")
+        .arguments(arguments)
+        .start();
   }
 
   /** Rows that are newer than all before, and rows of up to half an hour before the newest. */

@@ -34,7 +34,7 @@ class ProduceBackfillTest extends ProduceTest {
 
   @BeforeEach
   void windowedQuery() throws IOException {
-    topicFile("query.sql", QUERY.formatted(table) + "AND (@until IS NULL OR updated_at < @until)");
+    topicFile("query.sql", QUERY.formatted(table) + "AND updated_at <= @last");
     rows(ROWS);
   }
 
@@ -168,7 +168,8 @@ class ProduceBackfillTest extends ProduceTest {
             "UPDATE ON produce_backfill_step FOR EACH ROW WHEN (NEW.number = 2 AND NEW.claim_token IS NOT NULL)",
             "INSERT ON produce_run FOR EACH ROW WHEN (NEW.backfill_step = 2)",
             "INSERT ON pubsub_outbox FOR EACH ROW WHEN (convert_from(NEW.payload, 'UTF8') = 'payload 11')",
-            "UPDATE ON produce_run FOR EACH ROW WHEN (NEW.backfill_step = 2)",
+            "UPDATE ON produce_run FOR EACH ROW WHEN (NEW.backfill_step = 2 AND NEW.state = 'running')",
+            "UPDATE ON produce_run FOR EACH ROW WHEN (NEW.backfill_step = 2 AND NEW.state <> 'running')",
             "UPDATE ON produce_backfill_step FOR EACH ROW WHEN (NEW.number = 2 AND NEW.done_at IS NOT NULL)")) {
       jdbc.execute(
           "TRUNCATE pubsub_outbox, pubsub_outbox_due, produce_run, produce_backfill CASCADE");
@@ -197,6 +198,43 @@ class ProduceBackfillTest extends ProduceTest {
     }
   }
 
+  /** Its rows are committed, and that it ended was never written down: as when it is killed. */
+  @Test
+  void progressCountsWhatAKilledProcessQueued(CapturedOutput output) {
+    jdbc.execute(
+        """
+        CREATE FUNCTION dies_here() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          RAISE EXCEPTION 'it dies here';
+        END $$
+        """);
+    jdbc.execute(
+        "CREATE TRIGGER dies_here BEFORE UPDATE ON produce_run FOR EACH ROW"
+            + " WHEN (NEW.backfill_step = 2 AND NEW.state <> 'running') EXECUTE FUNCTION dies_here()");
+    assertThat(exitCode(tenSeconds("twinbox.produce.chunk-rows=2"))).isEqualTo(1);
+    assertThat(status())
+        .containsEntry("steps_done", 1L)
+        .containsEntry("rows_read", 8L)
+        .containsEntry("rows_queued", 8L);
+    assertThat(count("pubsub_outbox")).isEqualTo(8);
+
+    jdbc.execute("DROP TRIGGER dies_here ON produce_run");
+    assertThat(exitCode(tenSeconds("twinbox.produce.chunk-rows=2"))).isZero();
+    assertThat(output)
+        .contains("goes on: 1 of 3 steps done (33 %), 8 rows read, 8 queued")
+        .contains("3 of 3 steps done (100 %), 10 rows read, 10 queued");
+    assertThat(status())
+        .containsEntry("steps_done", 3L)
+        .containsEntry("rows_read", 10L)
+        .containsEntry("rows_queued", 10L)
+        // The step that died counts with its estimate.
+        .containsEntry(
+            "bytes_billed",
+            3 * BILLED
+                + jdbc.queryForObject(
+                    "SELECT bytes_estimated FROM produce_run WHERE state = 'running'", Long.class));
+  }
+
   @Test
   void twoProcessesShareTheStepsAndDoubleNothing() throws Exception {
     // The first one is held in its first step until the second one has done the others.
@@ -222,7 +260,7 @@ class ProduceBackfillTest extends ProduceTest {
         SELECT event_key, payload, updated_at AS watermark,
           IF(updated_at < '2026-03-01T10:00:09Z', 'other-topic', NULL) AS topic_name
         FROM shop.%s
-        WHERE updated_at >= @watermark AND updated_at < @until
+        WHERE updated_at BETWEEN @watermark AND @last
         """
             .formatted(table));
     try (Connection holder = jdbc.getDataSource().getConnection()) {
@@ -325,12 +363,12 @@ class ProduceBackfillTest extends ProduceTest {
 
   @Test
   void queryThatCannotBeHeldToTheWindowIsRefused(CapturedOutput output) throws IOException {
-    topicFile("query.sql", QUERY.formatted(table) + "-- and before @until\n");
+    topicFile("query.sql", QUERY.formatted(table) + "-- and not behind @last\n");
     long calls = bigQuery.faults().calls(Call.INSERT_JOB);
     assertThat(exitCode(tenSeconds())).isEqualTo(1);
     assertThat(output)
-        .contains("query.sql does not use @until")
-        .contains("AND (@until IS NULL OR t.updated_at < @until)");
+        .contains("query.sql does not use @last")
+        .contains("WHERE t.updated_at BETWEEN @watermark AND @last");
     assertThat(bigQuery.faults().calls(Call.INSERT_JOB)).isEqualTo(calls);
     assertThat(count("produce_backfill")).isZero();
   }
@@ -378,7 +416,7 @@ class ProduceBackfillTest extends ProduceTest {
         FROM (
           SELECT n, %s AS position
           FROM UNNEST(GENERATE_ARRAY(1, 9)) AS n)
-        WHERE position >= @watermark AND (@until IS NULL OR position < @until)
+        WHERE position BETWEEN @watermark AND @last
         """
             .formatted(
                 switch (type) {

@@ -75,13 +75,22 @@ final class Catalog implements AutoCloseable {
     this.location = location;
   }
 
-  synchronized void create(String dataset, String table, List<Column> columns) {
+  /**
+   * @param partitionFilter the partition column that every query must filter by; null for none
+   */
+  synchronized void create(
+      String dataset, String table, List<Column> columns, String partitionFilter) {
+    if (partitionFilter != null
+        && columns.stream().noneMatch(column -> column.name().equalsIgnoreCase(partitionFilter))) {
+      throw ApiError.invalid(
+          "The field specified for partitioning cannot be found in the schema: " + partitionFilter);
+    }
     Map<String, Table> tables = datasets.computeIfAbsent(dataset, d -> new LinkedHashMap<>());
     if (tables.containsKey(table)) {
       throw new ApiError(
           409, "duplicate", null, "Already Exists: Table " + project + ":" + dataset + "." + table);
     }
-    tables.put(table, new Table(dataset, table, columns));
+    tables.put(table, new Table(dataset, table, columns, partitionFilter));
   }
 
   synchronized Table get(String dataset, String table) {

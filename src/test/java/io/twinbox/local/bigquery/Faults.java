@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.Queue;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicLong;
 
@@ -48,6 +49,7 @@ public final class Faults {
   private volatile Duration latency = Duration.ZERO;
   private volatile Duration queryDuration = Duration.ZERO;
   private volatile int pageRows = Integer.MAX_VALUE;
+  private final Map<String, String> longTexts = new ConcurrentHashMap<>();
 
   Faults() {
     for (Call call : Call.values()) {
@@ -124,10 +126,23 @@ public final class Faults {
     pageRows = atMost;
   }
 
+  /**
+   * A result's STRING that is {@code text} is answered as {@code longText}. No fault, but ZetaSQL's
+   * evaluator makes no text over a mebibyte, and BigQuery does.
+   */
+  public void longText(String text, String longText) {
+    longTexts.put(text, longText);
+  }
+
+  String longText(String text) {
+    return longTexts.isEmpty() ? text : longTexts.getOrDefault(text, text);
+  }
+
   /** Ends all faults, also those that have not happened yet. */
   public void clear() {
     next.values().forEach(Queue::clear);
     jobErrors.clear();
+    longTexts.clear();
     latency = Duration.ZERO;
     queryDuration = Duration.ZERO;
     pageRows = Integer.MAX_VALUE;

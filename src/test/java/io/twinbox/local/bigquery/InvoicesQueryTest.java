@@ -46,16 +46,15 @@ class InvoicesQueryTest {
   }
 
   private static TableResult since(String watermark) throws Exception {
-    return between(watermark, null);
+    return between(watermark, "9999-12-31 23:59:59.999999+00:00");
   }
 
-  private static TableResult between(String watermark, String until) throws Exception {
+  private static TableResult between(String watermark, String last) throws Exception {
     return client.query(
         QueryJobConfiguration.newBuilder(Files.readString(TOPIC.resolve("query.sql")))
             .addNamedParameter(
                 "watermark", QueryParameterValue.of(watermark, StandardSQLTypeName.TIMESTAMP))
-            .addNamedParameter(
-                "until", QueryParameterValue.of(until, StandardSQLTypeName.TIMESTAMP))
+            .addNamedParameter("last", QueryParameterValue.of(last, StandardSQLTypeName.TIMESTAMP))
             .build());
   }
 
@@ -84,15 +83,15 @@ class InvoicesQueryTest {
   }
 
   @Test
-  void theEndOfABackfillsWindowIsExclusiveToTheMicrosecond() throws Exception {
+  void theLastPositionOfAWindowIsInclusiveToTheMicrosecond() throws Exception {
     long micros =
         Clients.row(client, "SELECT MAX(updated_at) AS latest FROM billing.invoices")
             .get("latest")
             .getTimestampValue();
     String latest = QueryParameterValue.timestamp(micros).getValue();
-    assertThat(between(latest, latest).getTotalRows()).isZero();
-    assertThat(between(latest, QueryParameterValue.timestamp(micros + 1).getValue()).getTotalRows())
-        .isEqualTo(since(latest).getTotalRows());
+    assertThat(between(latest, QueryParameterValue.timestamp(micros - 1).getValue()).getTotalRows())
+        .isZero();
+    assertThat(between(latest, latest).getTotalRows()).isEqualTo(since(latest).getTotalRows());
   }
 
   @Test

@@ -91,7 +91,17 @@ public final class LocalBigQuery implements AutoCloseable {
    * @param schema BigQuery's JSON schema format: {@code [{"name":, "type":, "mode":, "fields":}]}
    */
   public void createTable(String dataset, String table, String schema) {
-    catalog.create(dataset, table, Column.parseSchema(Json.parse(schema)));
+    catalog.create(dataset, table, Column.parseSchema(Json.parse(schema)), null);
+  }
+
+  /**
+   * Creates an empty table that is partitioned and refuses queries without a partition filter.
+   *
+   * @param partitionColumn by which queries must filter
+   */
+  public void createTableThatRequiresAPartitionFilter(
+      String dataset, String table, String schema, String partitionColumn) {
+    catalog.create(dataset, table, Column.parseSchema(Json.parse(schema)), partitionColumn);
   }
 
   /**

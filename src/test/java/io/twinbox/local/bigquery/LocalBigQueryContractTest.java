@@ -61,6 +61,14 @@ class LocalBigQueryContractTest {
          {"name": "items", "type": "RECORD", "mode": "REPEATED", "fields": [
            {"name": "sku", "type": "STRING"}, {"name": "price", "type": "NUMERIC"}]}]
         """);
+    local.createTableThatRequiresAPartitionFilter(
+        "shop",
+        "visits",
+        """
+        [{"name": "id", "type": "INTEGER"}, {"name": "seen", "type": "TIMESTAMP"},
+         {"name": "until", "type": "TIMESTAMP"}, {"name": "pages", "type": "STRING", "mode": "REPEATED"}]
+        """,
+        "seen");
     local.append(
         "shop",
         "orders",
@@ -80,6 +88,67 @@ class LocalBigQueryContractTest {
   @AfterAll
   static void stop() {
     local.close();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "SELECT id FROM shop.visits WHERE seen >= @w",
+        "SELECT id FROM shop.visits WHERE @w <= seen AND id > 3",
+        "SELECT id FROM shop.visits WHERE (id = 4 OR id = 5) AND (seen = @w AND id > 3)",
+        "SELECT v.id FROM shop.visits AS v WHERE v.seen BETWEEN @w AND TIMESTAMP '9999-12-31 23:59:59.999999+00'",
+        "SELECT id FROM shop.visits WHERE seen >= TIMESTAMP_SUB(@w, INTERVAL 1 DAY)",
+        "SELECT id FROM shop.visits WHERE DATE(seen) = DATE(@w)",
+        "SELECT id FROM shop.visits WHERE seen >= IFNULL(@w, TIMESTAMP '2026-01-01 00:00:00+00')",
+        "SELECT id, page FROM shop.visits, UNNEST(pages) AS page WHERE seen >= @w",
+        "SELECT v.id FROM shop.visits AS v JOIN shop.orders AS o ON o.id = v.id WHERE v.seen >= @w",
+        "WITH v AS (SELECT * FROM shop.visits WHERE seen >= @w) SELECT COUNT(*) FROM v",
+        "SELECT COUNT(*) FROM (SELECT * FROM shop.visits WHERE seen >= @w) WHERE id > 3",
+        "SELECT id FROM shop.orders WHERE id IN (SELECT id FROM shop.visits WHERE seen >= @w)",
+      })
+  void aTableThatRequiresAPartitionFilterIsReadWithOne(String sql) {
+    assertThat(
+            client.create(
+                JobInfo.of(
+                    QueryJobConfiguration.newBuilder(sql)
+                        .addNamedParameter("w", QueryParameterValue.timestamp(0L))
+                        .setDryRun(true)
+                        .build())))
+        .isNotNull();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "SELECT id FROM shop.visits",
+        "SELECT id FROM shop.visits WHERE @w IS NULL OR seen < @w",
+        "SELECT id FROM shop.visits WHERE seen >= @w OR id = 3",
+        "SELECT id FROM shop.visits WHERE seen >= until AND until > @w",
+        "SELECT id FROM shop.visits WHERE id >= UNIX_MICROS(@w)",
+        "SELECT id FROM shop.visits WHERE UNIX_MICROS(seen) >= UNIX_MICROS(@w)",
+        "SELECT id FROM shop.visits WHERE seen >= (SELECT MAX(o.seen) FROM shop.orders AS o WHERE o.seen > @w)",
+        "SELECT id FROM (SELECT id, seen FROM shop.visits LIMIT 10) WHERE seen >= @w",
+        "SELECT o.id FROM shop.orders AS o LEFT JOIN shop.visits AS v ON o.id = v.id WHERE v.seen >= @w",
+        "SELECT a.id FROM shop.visits AS a JOIN shop.visits AS b ON a.id = b.id WHERE a.seen >= @w",
+        "SELECT id, (SELECT COUNT(*) FROM shop.visits) FROM shop.visits WHERE seen >= @w",
+      })
+  void aTableThatRequiresAPartitionFilterIsNotReadWithoutOneThatIsPromisedToPrune(String sql) {
+    assertThatThrownBy(
+            () ->
+                client.query(
+                    QueryJobConfiguration.newBuilder(sql)
+                        .addNamedParameter("w", QueryParameterValue.timestamp(0L))
+                        .build()))
+        .isInstanceOfSatisfying(
+            BigQueryException.class,
+            e -> {
+              assertThat(e.getCode()).isEqualTo(400);
+              assertThat(e.getReason()).isEqualTo("invalidQuery");
+              assertThat(e.getMessage())
+                  .isEqualTo(
+                      "Cannot query over table '%s.shop.visits' without a filter over column(s) 'seen' that can be used for partition elimination"
+                          .formatted(local.project()));
+            });
   }
 
   @Test

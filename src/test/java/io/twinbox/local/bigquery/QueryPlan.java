@@ -76,6 +76,7 @@ final class QueryPlan {
       throw Unsupported.VALUE_TABLE.error();
     }
     readColumns(statement);
+    new PartitionFilter(tables, snapshot.project()).require(statement);
 
     List<Reference> references = new ArrayList<>();
     Map<String, Integer> withReferences = new HashMap<>();

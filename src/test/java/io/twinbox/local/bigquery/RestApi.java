@@ -219,7 +219,16 @@ final class RestApi implements RestServer.Handler {
 
   private byte[] createTable(String dataset, JsonNode body) throws IOException {
     String name = body.path("tableReference").path("tableId").asText("");
-    catalog.create(dataset, name, Column.parseSchema(body.path("schema").path("fields")));
+    String partitionColumn =
+        body.path("timePartitioning")
+            .path("field")
+            .asText(body.path("rangePartitioning").path("field").asText(null));
+    boolean required = body.path("requirePartitionFilter").asBoolean(false);
+    catalog.create(
+        dataset,
+        name,
+        Column.parseSchema(body.path("schema").path("fields")),
+        required ? partitionColumn : null);
     return bytes(table(dataset, name));
   }
 
@@ -250,6 +259,9 @@ final class RestApi implements RestServer.Handler {
     resource.put("numRows", Long.toString(snapshot.rows()));
     resource.put("numBytes", Long.toString(bytes));
     resource.set("schema", Column.toSchema(snapshot.columns()));
+    if (snapshot.partitionFilter() != null) {
+      resource.put("requirePartitionFilter", true);
+    }
     return resource;
   }
 

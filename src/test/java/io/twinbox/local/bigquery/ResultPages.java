@@ -85,7 +85,7 @@ final class ResultPages {
   private byte[] write(ObjectNode head, List<Column> columns, QueryRows rows, Page page)
       throws IOException {
     head.put("totalRows", Long.toString(rows.count()));
-    ValueEncoder encoder = new ValueEncoder(columns, page.int64Timestamps());
+    ValueEncoder encoder = new ValueEncoder(columns, page.int64Timestamps(), faults);
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     long next = page.start();
     long end = Math.min(rows.count(), next + Math.min(page.maxRows(), faults.pageRows()));

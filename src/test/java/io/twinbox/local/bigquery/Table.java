@@ -13,6 +13,7 @@ final class Table implements AutoCloseable {
   private final String dataset;
   private final String name;
   private final List<Column> columns;
+  private final String partitionFilter;
   private final RowReader reader;
   private final RowFile file;
   private final List<RowFile.Chunk> chunks = new ArrayList<>();
@@ -22,18 +23,21 @@ final class Table implements AutoCloseable {
   /**
    * The table as it was at one moment.
    *
+   * @param partitionFilter the partition column that every query must filter by; null for none
    * @param columnBytes BigQuery's logical size of each column, in bytes
    */
   record Snapshot(
       String dataset,
       String name,
       List<Column> columns,
+      String partitionFilter,
       RowFile file,
       List<RowFile.Chunk> chunks,
       long[] columnBytes,
       long rows) {}
 
-  Table(String dataset, String name, List<Column> columns) {
+  Table(String dataset, String name, List<Column> columns, String partitionFilter) {
+    this.partitionFilter = partitionFilter;
     this.dataset = dataset;
     this.name = name;
     this.columns = columns;
@@ -85,7 +89,14 @@ final class Table implements AutoCloseable {
 
   synchronized Snapshot snapshot() {
     return new Snapshot(
-        dataset, name, columns, file, List.copyOf(chunks), columnBytes.clone(), rows);
+        dataset,
+        name,
+        columns,
+        partitionFilter,
+        file,
+        List.copyOf(chunks),
+        columnBytes.clone(),
+        rows);
   }
 
   @Override

@@ -24,8 +24,10 @@ import java.util.List;
 final class ValueEncoder {
   private final List<Column> columns;
   private final boolean int64Timestamps;
+  private final Faults faults;
 
-  ValueEncoder(List<Column> columns, boolean int64Timestamps) {
+  ValueEncoder(List<Column> columns, boolean int64Timestamps, Faults faults) {
+    this.faults = faults;
     this.columns = columns;
     this.int64Timestamps = int64Timestamps;
   }
@@ -73,7 +75,7 @@ final class ValueEncoder {
 
   private String scalar(Type type, ValueProto value) {
     return switch (type.getKind()) {
-      case TYPE_STRING -> value.getStringValue();
+      case TYPE_STRING -> faults.longText(value.getStringValue());
       case TYPE_INT64 -> Long.toString(value.getInt64Value());
       case TYPE_BOOL -> Boolean.toString(value.getBoolValue());
       case TYPE_DOUBLE -> Double.toString(value.getDoubleValue());
