@@ -245,19 +245,22 @@ final class DispatchBenchmark {
     }
   }
 
-  /** Pub/Sub is the limit when a claim is small against its latency. */
+  /**
+   * Pub/Sub is the limit when a claim is small against its latency. The larger the claims, the more
+   * rows, so that each drain takes some ten seconds.
+   */
   private void pods() throws Exception {
     try (BenchPubSub pubSub = BenchPubSub.local(20)) {
-      int rows = options.rows() / 4;
-      for (String batch : List.of("20", "50")) {
+      for (int batch : options.claims()) {
+        int rows = batch * 1_000;
         List<Double> ratios = new ArrayList<>();
         for (int round = 1; round <= options.rounds(); round++) {
           double one = podsRate(pubSub, 1, rows, batch);
           double two = podsRate(pubSub, 2, rows, batch);
           ratios.add(two / one);
           System.out.printf(
-              "  claims of %s, %s: one pod %,.0f, two pods %,.0f rows/s, %.2f times%n",
-              batch, pubSub.name(), one, two, two / one);
+              "  claims of %d, %s, %,d rows: one pod %,.0f, two pods %,.0f rows/s, %.2f times%n",
+              batch, pubSub.name(), rows, one, two, two / one);
         }
         System.out.printf(
             "  median: %.2f times (goal 1.8 where Pub/Sub is the limit)%n",
@@ -266,14 +269,20 @@ final class DispatchBenchmark {
     }
   }
 
-  private double podsRate(BenchPubSub pubSub, int pods, int rows, String batch) throws Exception {
+  private double podsRate(BenchPubSub pubSub, int pods, int rows, int batch) throws Exception {
     String database = server.createDatabase();
     String topic = pubSub.createTopic("pods");
     List<TwinboxProcess> running = new ArrayList<>();
     try (Queue queue = Queue.twinbox(server, database, topic)) {
       for (int pod = 0; pod < pods; pod++) {
         running.add(
-            twinbox("bench-" + pod, database, pubSub, topic, "TWINBOX_DISPATCH_BATCH_ROWS", batch));
+            twinbox(
+                "bench-" + pod,
+                database,
+                pubSub,
+                topic,
+                "TWINBOX_DISPATCH_BATCH_ROWS",
+                String.valueOf(batch)));
       }
       for (int warm = 0; warm < 2; warm++) {
         queue.drain(rows);
