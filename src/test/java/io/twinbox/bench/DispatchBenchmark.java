@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -349,17 +350,15 @@ final class DispatchBenchmark {
             }
           }
           pubSub.forget(topic);
-          rates[i] = queue.drain(burst);
-          ExplainedClaim empty = ExplainedClaim.of(server, database, topic, "claim.sql", 500);
-          ExplainedClaim ordered =
-              ExplainedClaim.of(server, database, topic, "claim-ordered.sql", 500);
+          rates[i] = queue.drain(burst, options.keys(), () -> {});
+          String now = queue.text("SELECT CAST(clock_timestamp() - interval '5 seconds' AS text)");
           System.out.printf(
-              "  %s, %,d rows published under the pin: %,.0f rows/s; an empty poll without the floor %.1f ms, ordered %.1f ms%n",
+              "  %s, %,d rows published under the pin: %,.0f rows/s; empty polls: %s; %s%n",
               i == 0 ? "before the pin" : "pinned",
               i * burst,
               rates[i],
-              empty.millis(),
-              ordered.millis());
+              emptyPolls(database, topic, "claim.sql", now),
+              emptyPolls(database, topic, "claim-ordered.sql", now));
         }
         System.out.printf(
             "  last three against first three under the pin: %.0f %% (goal 80)%n",
@@ -370,5 +369,13 @@ final class DispatchBenchmark {
         server.drop(database);
       }
     }
+  }
+
+  private String emptyPolls(String database, String topic, String file, String floor)
+      throws SQLException {
+    ExplainedClaim sweep = ExplainedClaim.of(server, database, topic, file, 500);
+    ExplainedClaim poll = ExplainedClaim.of(server, database, topic, file, 500, floor);
+    return "%s %,d pages in %.1f ms, sweep %,d in %.1f"
+        .formatted(file, poll.buffers(), poll.millis(), sweep.buffers(), sweep.millis());
   }
 }

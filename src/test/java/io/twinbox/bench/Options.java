@@ -14,6 +14,7 @@ import java.util.stream.Stream;
  * @param seconds of each measurement that is bounded by time
  * @param history rows that were published before a drain begins, in the tables of all that drain
  * @param claims rows of a claim with which one pod is compared with two
+ * @param keys ordering keys of the rows that go by under the pin; 0 for rows without
  * @param scale share of the claim's 5,600,000 rows that are loaded
  */
 record Options(
@@ -24,7 +25,8 @@ record Options(
     int seconds,
     double scale,
     int history,
-    List<Integer> claims) {
+    List<Integer> claims,
+    int keys) {
 
   static final List<String> PARTS =
       List.of("drain", "twinbox", "latency", "pods", "idle", "pin", "ordered", "claims");
@@ -40,6 +42,7 @@ record Options(
     int seconds = 20;
     double scale = 1;
     int history = 0;
+    int keys = 0;
     List<Integer> claims = List.of(10, 20, 50);
     boolean google = true;
     Set<String> only = Set.of();
@@ -52,6 +55,7 @@ record Options(
         case "--seconds" -> seconds = Integer.parseInt(value);
         case "--scale" -> scale = Double.parseDouble(value);
         case "--history" -> history = Integer.parseInt(value);
+        case "--keys" -> keys = Integer.parseInt(value);
         case "--claims" -> claims = Stream.of(value.split(",")).map(Integer::valueOf).toList();
         case "--pubsub" -> google = !value.equals("local");
         case "--only" -> only = Set.of(value.split(","));
@@ -61,6 +65,6 @@ record Options(
     if (!PARTS.containsAll(only)) {
       throw new IllegalArgumentException("--only takes some of " + PARTS);
     }
-    return new Options(rows, rounds, only, google, seconds, scale, history, claims);
+    return new Options(rows, rounds, only, google, seconds, scale, history, claims, keys);
   }
 }
