@@ -1,16 +1,35 @@
 -- Leases the next due rows that have an ordering key, oldest first within a key. Runs with every poll of dispatch-ordered.
 -- The lock on a key's oldest row is the lock on the key; a key whose oldest row waits, is dead or is claimed gives nothing.
 -- A row whose claim ended without an outcome is left to claim-suspect.sql, and the rows of its key behind it wait.
--- Always returns the cursor (the last key looked at, NULL at the end of the keys), with an empty row when nothing was claimed.
+-- With a floor it looks at the keys that have a row which came due since; without one (-infinity) at the next 600 keys behind
+-- the cursor. The floor keeps it from reading the dead rows of what was claimed before, while vacuum may not remove them
+-- (OrderedKeys).
+-- Always returns when it looked, whether it left nothing of the keys it looked at, and the cursor (the last key looked at, NULL
+-- at the end of the keys), with an empty row when nothing was claimed.
 -- Does not wait for the disk: a claim that a crash of the server takes back is made, and published, again.
 WITH RECURSIVE unsynced AS MATERIALIZED (
   SELECT set_config('synchronous_commit', 'off', true) AS setting
+),
+-- Lately due: more than the limit of these are looked for key by key.
+fresh AS MATERIALIZED (
+  SELECT ordering_key, next_retry_at
+  FROM pubsub_outbox_due
+  WHERE topic_name = :#${properties:topic.name}
+    AND ordering_key IS NOT NULL
+    AND dead_at IS NULL
+    AND claim_token IS NULL
+    AND next_retry_at <= now()
+    AND next_retry_at >= CAST(:#${exchangeProperty.floor} AS timestamptz)
+    AND CAST(:#${exchangeProperty.floor} AS timestamptz) > '-infinity'
+  ORDER BY topic_name, next_retry_at
+  LIMIT 2000
 ),
 head AS (
   (SELECT 1 AS n, ordering_key, seq
    FROM pubsub_outbox_due
    WHERE topic_name = :#${properties:topic.name}
      AND ordering_key > :#${exchangeProperty.cursor}
+     AND CAST(:#${exchangeProperty.floor} AS timestamptz) = '-infinity'
    ORDER BY topic_name, ordering_key, seq
    LIMIT 1)
   UNION ALL
@@ -25,16 +44,41 @@ head AS (
     LIMIT 1) AS next_key
   WHERE head.n < 600
 ),
-locked AS MATERIALIZED (
-  SELECT head.n, d.seq, d.ordering_key
+candidate AS (
+  SELECT n, seq
   FROM head
-  JOIN pubsub_outbox_due AS d ON d.seq = head.seq
-  WHERE d.next_retry_at <= now()
-    AND d.dead_at IS NULL
-    AND d.claim_token IS NULL
-  ORDER BY head.n
+  UNION ALL
+  SELECT k.n, oldest.seq
+  FROM (SELECT CAST(row_number() OVER (ORDER BY min(next_retry_at), ordering_key) AS int) AS n, ordering_key
+        FROM fresh
+        GROUP BY ordering_key) AS k
+  CROSS JOIN LATERAL (
+    SELECT seq
+    FROM pubsub_outbox_due
+    WHERE topic_name = :#${properties:topic.name}
+      AND ordering_key = k.ordering_key
+    ORDER BY topic_name, ordering_key, seq
+    LIMIT 1) AS oldest
+),
+-- Row by row, because the planner, when it takes the queue for empty, would join by reading all dead rows of the queue.
+locked AS MATERIALIZED (
+  SELECT c.n, l.seq, l.ordering_key
+  FROM (SELECT n, seq FROM candidate ORDER BY n) AS c
+  CROSS JOIN LATERAL (
+    SELECT d.seq, d.ordering_key
+    FROM pubsub_outbox_due AS d
+    WHERE d.seq = c.seq
+      AND d.next_retry_at <= now()
+      AND d.dead_at IS NULL
+      AND d.claim_token IS NULL
+    LIMIT 1
+    FOR UPDATE OF d SKIP LOCKED) AS l
   LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
-  FOR UPDATE OF d SKIP LOCKED
+),
+-- The keys share the limit.
+share AS MATERIALIZED (
+  SELECT greatest(1, CAST(:#${exchangeProperty.claimLimit} AS int) / greatest(count(*), 1)) AS rows_of_key
+  FROM locked
 ),
 -- From the head on, up to the first row that is not due: rows behind it must not overtake it. The two limits that look
 -- superfluous are numbers that the planner knows; without them it expects all rows of the keys, and reads the tables whole.
@@ -54,7 +98,7 @@ run AS MATERIALIZED (
           AND seq >= l.seq
         ORDER BY topic_name, ordering_key, seq
         LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)) AS k
-      LIMIT greatest(1, CAST(:#${exchangeProperty.claimLimit} AS int) / (SELECT greatest(count(*), 1) FROM locked))) AS f) AS r
+      LIMIT (SELECT rows_of_key FROM share)) AS f) AS r
   WHERE r.unbroken
   LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
 ),
@@ -84,7 +128,13 @@ claimed AS (
 -- Where the next claim goes on: behind the last key that got its turn. Keys that the limit or the bytes cut off come next,
 -- or the first keys, if always busy, would keep them out for ever.
 scan AS (
-  SELECT CASE
+  SELECT now() AS looked_at,
+         (SELECT count(*) FROM fresh) = 2000 AS too_many,
+         (SELECT count(*) FROM fresh) < 2000
+           AND (SELECT count(*) FROM locked) < CAST(:#${exchangeProperty.claimLimit} AS int)
+           AND (SELECT count(*) FROM fitting) = (SELECT count(*) FROM run)
+           AND NOT EXISTS (SELECT FROM run GROUP BY n HAVING count(*) >= (SELECT rows_of_key FROM share)) AS complete,
+         CASE
            WHEN (SELECT count(*) FROM fitting) < (SELECT count(*) FROM run)
              THEN (SELECT h.ordering_key FROM head AS h WHERE h.n = (SELECT max(n) FROM fitting))
            WHEN (SELECT count(*) FROM locked) = CAST(:#${exchangeProperty.claimLimit} AS int)
@@ -92,7 +142,8 @@ scan AS (
            ELSE (SELECT h.ordering_key FROM head AS h WHERE h.n = 600)
          END AS cursor
 )
-SELECT scan.cursor, r.seq, r.id, r.payload, r.attributes, r.ordering_key, r.attempts, r.created_at
+SELECT scan.looked_at, scan.too_many, scan.complete, scan.cursor,
+       r.seq, r.id, r.payload, r.attributes, r.ordering_key, r.attempts, r.created_at
 FROM unsynced
 CROSS JOIN scan
 LEFT JOIN (

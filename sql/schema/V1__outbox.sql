@@ -263,6 +263,12 @@ CREATE INDEX pubsub_outbox_due_by_key
   ON pubsub_outbox_due (topic_name, ordering_key, seq)
   WHERE ordering_key IS NOT NULL;
 
+-- Which keys have rows that came due lately (claim-ordered.sql). A claimed row leaves it, so that rows that were published
+-- are passed over once, when they were new.
+CREATE INDEX pubsub_outbox_due_lately
+  ON pubsub_outbox_due (topic_name, next_retry_at)
+  WHERE ordering_key IS NOT NULL AND dead_at IS NULL AND claim_token IS NULL;
+
 -- Rows in flight and, once their lease is over, those whose claim ended without an outcome (claim-suspect.sql).
 CREATE INDEX pubsub_outbox_due_claimed
   ON pubsub_outbox_due (topic_name, next_retry_at)

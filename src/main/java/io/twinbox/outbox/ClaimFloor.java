@@ -28,11 +28,6 @@ public class ClaimFloor {
 
   private static final String NONE = "-infinity";
   private static final Duration MARGIN = Duration.ofSeconds(5);
-  private static final Duration SWEEP_PAUSE = Duration.ofSeconds(5);
-  private static final Duration LONGEST_SWEEP_PAUSE = Duration.ofMinutes(1);
-
-  /** So many times as long as a sweep took there is none: two per cent of a connection's time. */
-  private static final int PAUSE_PER_SWEEP = 50;
 
   /** The last time seen on the database's clock, and when, at the latest, that was on ours. */
   private Instant databaseTime;
@@ -40,9 +35,8 @@ public class ClaimFloor {
   private long seenAt;
   private long askedAt;
   private Instant floor;
-  private long sweptAt;
+  private final SweepPause pause = new SweepPause();
   private boolean sweeping;
-  private long sweepPause = SWEEP_PAUSE.toNanos();
 
   /** The floor of a claim sent now, as PostgreSQL reads it. */
   public synchronized String next() {
@@ -56,20 +50,16 @@ public class ClaimFloor {
 
   String nextAt(long nanoTime) {
     askedAt = nanoTime;
-    sweeping = floor == null || nanoTime - sweptAt >= sweepPause;
+    sweeping = floor == null || pause.isOverAt(nanoTime);
     if (sweeping) {
-      sweptAt = nanoTime;
-      return NONE;
+      pause.begin(nanoTime, 0);
     }
-    return floor.toString();
+    return sweeping ? NONE : floor.toString();
   }
 
   void learnAt(List<Map<String, Object>> rows, long nanoTime) {
     if (sweeping) {
-      sweepPause =
-          Math.min(
-              LONGEST_SWEEP_PAUSE.toNanos(),
-              Math.max(SWEEP_PAUSE.toNanos(), (nanoTime - askedAt) * PAUSE_PER_SWEEP));
+      pause.begin(askedAt, nanoTime - askedAt);
     }
     if (!rows.isEmpty()) {
       databaseTime = instant(rows.get(0).get("claimed_at"));

@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -245,19 +246,22 @@ final class DispatchBenchmark {
     }
   }
 
-  /** Pub/Sub is the limit when a claim is small against its latency. */
+  /**
+   * Pub/Sub is the limit when a claim is small against its latency. The larger the claims, the more
+   * rows, so that each drain takes some ten seconds.
+   */
   private void pods() throws Exception {
     try (BenchPubSub pubSub = BenchPubSub.local(20)) {
-      int rows = options.rows() / 4;
-      for (String batch : List.of("20", "50")) {
+      for (int batch : options.claims()) {
+        int rows = batch * 1_000;
         List<Double> ratios = new ArrayList<>();
         for (int round = 1; round <= options.rounds(); round++) {
           double one = podsRate(pubSub, 1, rows, batch);
           double two = podsRate(pubSub, 2, rows, batch);
           ratios.add(two / one);
           System.out.printf(
-              "  claims of %s, %s: one pod %,.0f, two pods %,.0f rows/s, %.2f times%n",
-              batch, pubSub.name(), one, two, two / one);
+              "  claims of %d, %s, %,d rows: one pod %,.0f, two pods %,.0f rows/s, %.2f times%n",
+              batch, pubSub.name(), rows, one, two, two / one);
         }
         System.out.printf(
             "  median: %.2f times (goal 1.8 where Pub/Sub is the limit)%n",
@@ -266,14 +270,20 @@ final class DispatchBenchmark {
     }
   }
 
-  private double podsRate(BenchPubSub pubSub, int pods, int rows, String batch) throws Exception {
+  private double podsRate(BenchPubSub pubSub, int pods, int rows, int batch) throws Exception {
     String database = server.createDatabase();
     String topic = pubSub.createTopic("pods");
     List<TwinboxProcess> running = new ArrayList<>();
     try (Queue queue = Queue.twinbox(server, database, topic)) {
       for (int pod = 0; pod < pods; pod++) {
         running.add(
-            twinbox("bench-" + pod, database, pubSub, topic, "TWINBOX_DISPATCH_BATCH_ROWS", batch));
+            twinbox(
+                "bench-" + pod,
+                database,
+                pubSub,
+                topic,
+                "TWINBOX_DISPATCH_BATCH_ROWS",
+                String.valueOf(batch)));
       }
       for (int warm = 0; warm < 2; warm++) {
         queue.drain(rows);
@@ -340,17 +350,15 @@ final class DispatchBenchmark {
             }
           }
           pubSub.forget(topic);
-          rates[i] = queue.drain(burst);
-          ExplainedClaim empty = ExplainedClaim.of(server, database, topic, "claim.sql", 500);
-          ExplainedClaim ordered =
-              ExplainedClaim.of(server, database, topic, "claim-ordered.sql", 500);
+          rates[i] = queue.drain(burst, options.keys(), () -> {});
+          String now = queue.text("SELECT CAST(clock_timestamp() - interval '5 seconds' AS text)");
           System.out.printf(
-              "  %s, %,d rows published under the pin: %,.0f rows/s; an empty poll without the floor %.1f ms, ordered %.1f ms%n",
+              "  %s, %,d rows published under the pin: %,.0f rows/s; empty polls: %s; %s%n",
               i == 0 ? "before the pin" : "pinned",
               i * burst,
               rates[i],
-              empty.millis(),
-              ordered.millis());
+              emptyPolls(database, topic, "claim.sql", now),
+              emptyPolls(database, topic, "claim-ordered.sql", now));
         }
         System.out.printf(
             "  last three against first three under the pin: %.0f %% (goal 80)%n",
@@ -361,5 +369,13 @@ final class DispatchBenchmark {
         server.drop(database);
       }
     }
+  }
+
+  private String emptyPolls(String database, String topic, String file, String floor)
+      throws SQLException {
+    ExplainedClaim sweep = ExplainedClaim.of(server, database, topic, file, 500);
+    ExplainedClaim poll = ExplainedClaim.of(server, database, topic, file, 500, floor);
+    return "%s %,d pages in %.1f ms, sweep %,d in %.1f"
+        .formatted(file, poll.buffers(), poll.millis(), sweep.buffers(), sweep.millis());
   }
 }

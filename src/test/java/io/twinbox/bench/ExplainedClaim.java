@@ -28,13 +28,20 @@ record ExplainedClaim(long buffers, double millis, String plan) {
       Pattern.compile("Buffers: shared(?: hit=(\\d+))?(?: read=(\\d+))?");
   private static final Pattern TIME = Pattern.compile("Execution Time: ([0-9.]+) ms");
 
+  /** Without a floor: all that is there. */
   static ExplainedClaim of(
       BenchServer server, String database, String topic, String file, int limit)
+      throws SQLException {
+    return of(server, database, topic, file, limit, "-infinity");
+  }
+
+  static ExplainedClaim of(
+      BenchServer server, String database, String topic, String file, int limit, String floor)
       throws SQLException {
     try (Connection connection = server.connect(database);
         Statement statement = connection.createStatement()) {
       connection.setAutoCommit(false);
-      String sql = bound(SqlFiles.read("sql/dispatch/" + file), topic, limit);
+      String sql = bound(SqlFiles.read("sql/dispatch/" + file), topic, limit, floor);
       StringBuilder plan = new StringBuilder();
       try (ResultSet rows = statement.executeQuery("EXPLAIN (ANALYZE, BUFFERS) " + sql)) {
         while (rows.next()) {
@@ -58,7 +65,7 @@ record ExplainedClaim(long buffers, double millis, String plan) {
     return group == null ? 0 : Long.parseLong(group);
   }
 
-  private static String bound(String sql, String topic, int limit) {
+  private static String bound(String sql, String topic, int limit, String floor) {
     Properties defaults;
     try {
       defaults =
@@ -77,7 +84,7 @@ record ExplainedClaim(long buffers, double millis, String plan) {
             "claimLimit",
             String.valueOf(limit),
             "floor",
-            "-infinity",
+            floor,
             "cursor",
             "");
     return PARAMETER

@@ -131,6 +131,14 @@ final class Queue implements AutoCloseable {
     await().atMost(PATIENCE).pollInterval(Duration.ofMillis(200)).until(() -> number(waiting) == 0);
   }
 
+  String text(String sql) throws SQLException {
+    try (Statement statement = connection.createStatement();
+        ResultSet row = statement.executeQuery(sql)) {
+      row.next();
+      return row.getString(1);
+    }
+  }
+
   double number(String sql) throws SQLException {
     try (Statement statement = connection.createStatement();
         ResultSet row = statement.executeQuery(sql)) {

@@ -182,6 +182,63 @@ abstract class ClaimOrderedSpec extends DatabaseSpec {
   }
 
   @Test
+  void fromTheFloorOnlyKeysWithRowsThatCameDueSinceAreLookedAtFromTheirOldestRowOn() {
+    List<Long> late = outbox.emit(2, "late");
+    List<Long> busy = outbox.emit(2, "busy");
+    db.jdbc.update("UPDATE pubsub_outbox_due SET next_retry_at = now() - interval '1 hour'");
+    String floor = db.string("SELECT CAST(clock_timestamp() - interval '1 minute' AS text)");
+    long blocked = outbox.emit(1, "blocked").get(0);
+    outbox.makeWaiting(blocked);
+    outbox.emit(1, "blocked");
+    List<Long> fresh = outbox.emit(1, "busy");
+
+    Claim claim = outbox.claimOrderedFrom(500, floor);
+
+    assertThat(claim.seqs()).containsExactly(busy.get(0), busy.get(1), fresh.get(0));
+    assertThat(claim.complete()).isTrue();
+    assertThat(outbox.claimOrderedFrom(500, floor).rows()).isEmpty();
+    assertThat(outbox.claimOrdered(500, "").seqs()).containsExactlyElementsOf(late);
+  }
+
+  @Test
+  void claimFromTheFloorTakesTheKeysThatAreDueLongestAndSaysThatItLeftOthers() {
+    for (int key = 9; key >= 0; key--) {
+      outbox.emit(1, "key-" + key);
+    }
+    String floor = db.string("SELECT CAST(now() - interval '1 minute' AS text)");
+
+    Claim first = outbox.claimOrderedFrom(4, floor);
+    assertThat(first.keys()).containsExactly("key-9", "key-8", "key-7", "key-6");
+    assertThat(first.complete()).as("all of it").isFalse();
+    assertThat(first.tooMany()).isFalse();
+    assertThat(outbox.claimOrderedFrom(4, floor).keys())
+        .containsExactly("key-5", "key-4", "key-3", "key-2");
+    Claim last = outbox.claimOrderedFrom(4, floor);
+    assertThat(last.keys()).containsExactly("key-1", "key-0");
+    outbox.emit(10, "long");
+    outbox.emit(1, "short");
+    Claim shared = outbox.claimOrderedFrom(10, floor);
+    assertThat(shared.rows()).hasSize(6);
+    assertThat(shared.complete()).as("all of a key that has more than its share").isFalse();
+    assertThat(outbox.claimOrderedFrom(10, floor).rows()).as("while the key is claimed").isEmpty();
+    outbox.publishAll(shared);
+    assertThat(outbox.claimOrderedFrom(10, floor).rows()).hasSize(5);
+  }
+
+  @Test
+  void claimFromTheFloorSaysWhenMoreCameDueThanItLooksAt() {
+    outbox.emit(1_999, "blocked");
+    String floor = db.string("SELECT CAST(now() - interval '1 minute' AS text)");
+    assertThat(outbox.claimOrderedFrom(500, floor).tooMany()).isFalse();
+    outbox.emit(600, "blocked");
+
+    Claim claim = outbox.claimOrderedFrom(500, floor);
+
+    assertThat(claim.tooMany()).isTrue();
+    assertThat(claim.complete()).isFalse();
+  }
+
+  @Test
   void twoClaimersNeverHoldTheSameKey() throws Exception {
     List<Long> a = outbox.emit(4, "a");
     List<Long> b = outbox.emit(4, "b");

@@ -50,20 +50,32 @@ final class Outbox {
     return new Claim(
         token,
         db.query(
-            "dispatch/claim.sql", Map.of("claimToken", token, "claimLimit", limit, "floor", floor)),
-        null);
+            "dispatch/claim.sql",
+            Map.of("claimToken", token, "claimLimit", limit, "floor", floor)));
   }
 
+  /** Looks at the keys behind the cursor. */
   Claim claimOrdered(int limit, String cursor) {
+    return claimOrdered(limit, cursor, "-infinity");
+  }
+
+  /** Looks at the keys with a row that came due since the floor. */
+  Claim claimOrderedFrom(int limit, String floor) {
+    return claimOrdered(limit, "", floor);
+  }
+
+  private Claim claimOrdered(int limit, String cursor, String floor) {
     String token = UUID.randomUUID().toString();
     List<Map<String, Object>> rows =
         db.query(
             "dispatch/claim-ordered.sql",
-            Map.of("claimToken", token, "claimLimit", limit, "cursor", cursor));
+            Map.of("claimToken", token, "claimLimit", limit, "cursor", cursor, "floor", floor));
     return new Claim(
         token,
         rows.stream().filter(row -> row.get("seq") != null).toList(),
-        (String) rows.get(0).get("cursor"));
+        (String) rows.get(0).get("cursor"),
+        (Boolean) rows.get(0).get("complete"),
+        (Boolean) rows.get(0).get("too_many"));
   }
 
   /** Claims a row whose claim ended without an outcome; a row that is given up is none. */
@@ -73,12 +85,23 @@ final class Outbox {
         token,
         db.query("dispatch/claim-suspect.sql", Map.of("claimToken", token)).stream()
             .filter(row -> !(Boolean) row.get("dead_now"))
-            .toList(),
-        null);
+            .toList());
   }
 
-  /** A claim's rows and, of an ordered claim, where the next one goes on. */
-  record Claim(String token, List<Map<String, Object>> rows, String cursor) {
+  /**
+   * A claim's rows and, of an ordered claim, where the next one goes on, whether it left nothing of
+   * the keys that it looked at, and whether more came due than it looks at.
+   */
+  record Claim(
+      String token,
+      List<Map<String, Object>> rows,
+      String cursor,
+      boolean complete,
+      boolean tooMany) {
+
+    Claim(String token, List<Map<String, Object>> rows) {
+      this(token, rows, null, false, false);
+    }
 
     List<Long> seqs() {
       return rows.stream().map(row -> (Long) row.get("seq")).toList();

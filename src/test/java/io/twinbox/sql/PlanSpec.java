@@ -172,6 +172,41 @@ abstract class PlanSpec extends DatabaseSpec {
     }
   }
 
+  /** Neither those of many short keys. */
+  @Test
+  void orderedClaimsDoNotReadWhatALongTransactionKeepsFromVacuum() throws Exception {
+    try (Connection pin = db.connect()) {
+      pin.setAutoCommit(false);
+      pin.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
+      pin.createStatement().execute("SELECT count(*) FROM pubsub_outbox_due");
+      due(WAITING, "'key-' || i / 4");
+      for (Claim claim = outbox.claimOrdered(5_000, "");
+          !claim.rows().isEmpty();
+          claim = outbox.claimOrdered(5_000, claim.cursor() == null ? "" : claim.cursor())) {
+        outbox.publishAll(claim);
+      }
+      assertThat(db.count("pubsub_outbox_due")).isZero();
+      String floor = db.string("SELECT CAST(clock_timestamp() AS text)");
+      db.jdbc.execute("VACUUM ANALYZE pubsub_outbox_due");
+      Map<String, Object> without = claim();
+      Map<String, Object> with = new HashMap<>(without);
+      with.put("floor", floor);
+
+      long sweep = explainAndRollBack("dispatch/claim-ordered.sql", without, null).buffers();
+      long empty = explainAndRollBack("dispatch/claim-ordered.sql", with, null).buffers();
+      outbox.emit(100, "new");
+      Plan found = explainAndRollBack("dispatch/claim-ordered.sql", with, null);
+
+      System.out.printf(
+          "ordered behind %,d pinned rows on %s: empty poll %,d pages, %d from the floor on; claim of 100 from the floor on %d%n",
+          WAITING, db.string("SHOW server_version"), sweep, empty, found.buffers());
+      assertThat(sweep).as("else the pin does not pin").isGreaterThan(200);
+      assertThat(empty).isLessThan(30);
+      assertThat(found.uses("pubsub_outbox_due_lately")).isTrue();
+      assertThat(found.buffers()).isLessThan(100 * 25);
+    }
+  }
+
   @Test
   void orderedClaimReadsDueKeysOnly() {
     due(DUE, "'key-' || i / 4");
