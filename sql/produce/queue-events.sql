@@ -19,6 +19,11 @@ turn AS MATERIALIZED (
               FROM given
               ORDER BY lock) AS t) AS locked
 ),
+-- Asked once per topic: it is most often one, and a regular expression per row would take a sixth of the time.
+topics AS MATERIALIZED (
+  SELECT d.topic_name, outbox_topic_refusal(d.topic_name) AS refusal
+  FROM (SELECT DISTINCT topic_name FROM given) AS d
+),
 extracted AS MATERIALIZED (
   SELECT r.*,
          CASE WHEN r.refusal IS NULL THEN outbox_event_id(r.topic_name, :#${properties:twinbox.source}, r.event_key) END AS id
@@ -27,12 +32,15 @@ extracted AS MATERIALIZED (
            CASE WHEN g.reason IS NULL THEN coalesce(CAST(g.raw_attributes AS jsonb), '{}') END AS attributes,
            CASE
              WHEN g.reason IS NOT NULL THEN g.reason
-             ELSE coalesce(outbox_topic_refusal(g.topic_name),
+             ELSE coalesce(t.refusal,
                            outbox_refusal(g.payload, coalesce(CAST(g.raw_attributes AS jsonb), '{}'), g.ordering_key))
            END AS refusal
     FROM turn
     CROSS JOIN given AS g
-    WHERE turn.topics >= 0) AS r
+    JOIN topics AS t ON t.topic_name = g.topic_name
+    WHERE turn.topics >= 0
+    -- Keeps the planner from writing the refusal out twice, and asking for it twice per row.
+    OFFSET 0) AS r
 ),
 queued AS (
   INSERT INTO pubsub_outbox (id, topic_name, source, payload, attributes, ordering_key)

@@ -271,6 +271,13 @@ abstract class PlanSpec extends DatabaseSpec {
   void chunkReadsItsRowsOnly() {
     Plan alone = explainAndRollBack("produce/queue-events.sql", Map.of("runId", "r"), chunk());
     everythingButTheDueRows("NULL");
+    db.jdbc.execute(
+        """
+        INSERT INTO produce_run (run_id, topic_name, source, bytes_estimated)
+        SELECT 'run-' || n, 'orders', 'source-' || n % 7, 1
+        FROM generate_series(1, 20000) AS n
+        """);
+    db.jdbc.execute("ANALYZE produce_run");
     Plan full = explainAndRollBack("produce/queue-events.sql", Map.of("runId", "r"), chunk());
 
     System.out.printf(
