@@ -6,12 +6,17 @@ import com.google.pubsub.v1.PubsubMessage;
 import io.twinbox.config.Causes;
 import io.twinbox.inbox.DatabaseTrouble;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.transaction.support.TransactionOperations;
@@ -25,6 +30,9 @@ import org.springframework.transaction.support.TransactionOperations;
  * <p>What the routes decide about a message is told to Pub/Sub after the commit only. When the
  * batch does not commit, nothing of it has happened, and its messages go through the routes one by
  * one, each in a transaction of its own: one message cannot fail its mates for ever.
+ *
+ * <p>Of one ordering key one message at a time is in a batch; the next one waits for its answer.
+ * The client keeps their order only until it has handed them over, and batches run side by side.
  */
 final class MessageBatches implements MessageReceiver, AutoCloseable {
 
@@ -33,8 +41,11 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   /** Stands behind the last message and tells one worker after the other that it may go. */
   private static final Received END = new Received(null, null);
 
-  /** Batches without trouble after which the next ones may be larger by one message. */
+  /** Batches without trouble after which the next ones may be larger by one message, at first. */
   private static final int CLEAN_BATCHES = 20;
+
+  /** The same where larger ones have met trouble again and again: some seconds' worth. */
+  private static final int MOST_CLEAN_BATCHES = 2_000;
 
   private final MessageReceiver routes;
   private final TransactionOperations transaction;
@@ -44,8 +55,15 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   private int limit;
 
   private int clean;
+  private int cleanNeeded = CLEAN_BATCHES;
+  private boolean cleanSinceTrouble;
+  private boolean grownSinceTrouble;
   private final Comparator<Received> byKey;
   private final BlockingQueue<Received> waiting = new LinkedBlockingQueue<>();
+
+  /** Behind each ordering key that is being worked on: what came later. Guarded by itself. */
+  private final Map<String, Deque<Received>> followers = new HashMap<>();
+
   private final List<Thread> workers = new ArrayList<>();
   private volatile boolean closed;
 
@@ -104,13 +122,74 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   /** Queues the message for the next batch; flow control bounds how many wait. */
   @Override
   public void receiveMessage(PubsubMessage message, AckReplyConsumer reply) {
-    if (closed) {
-      reply.nack();
-      return;
+    Received received = new Received(message, reply);
+    synchronized (followers) {
+      if (closed) {
+        reply.nack();
+        return;
+      }
+      String key = message.getOrderingKey();
+      if (!key.isEmpty()) {
+        Deque<Received> behind = followers.get(key);
+        if (behind != null) {
+          behind.add(received);
+          return;
+        }
+        followers.put(key, new ArrayDeque<>());
+      }
     }
-    waiting.add(new Received(message, reply));
+    queue(received);
+  }
+
+  private void queue(Received received) {
+    String key = received.message.getOrderingKey();
+    waiting.add(
+        key.isEmpty()
+            ? received
+            : new Received(received.message, new InOrder(key, received.reply)));
     if (closed) {
       giveBack();
+    }
+  }
+
+  /** Answers a message, then lets the next one of its ordering key go on. */
+  private final class InOrder implements AckReplyConsumer {
+    private final String key;
+    private final AckReplyConsumer reply;
+    private final AtomicBoolean answered = new AtomicBoolean();
+
+    InOrder(String key, AckReplyConsumer reply) {
+      this.key = key;
+      this.reply = reply;
+    }
+
+    @Override
+    public void ack() {
+      reply.ack();
+      next();
+    }
+
+    @Override
+    public void nack() {
+      reply.nack();
+      next();
+    }
+
+    private void next() {
+      if (answered.getAndSet(true)) {
+        return;
+      }
+      Received follower;
+      synchronized (followers) {
+        Deque<Received> behind = followers.get(key);
+        follower = behind == null ? null : behind.poll();
+        if (follower == null) {
+          followers.remove(key);
+        }
+      }
+      if (follower != null) {
+        queue(follower);
+      }
     }
   }
 
@@ -196,15 +275,29 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
 
   /**
    * Where messages want the same rows, large batches do little but wait for one another: halves
-   * them, down to one message, and lets them grow again.
+   * them, down to one message, and lets them grow again. A deadlock costs a second, so each time
+   * that this was too early, the next try comes after twice as many batches. Troubles in a row, as
+   * when the server restarts, count as one.
    */
   private synchronized void learn(boolean trouble) {
     if (trouble) {
       limit = Math.max(1, limit / 2);
+      if (cleanSinceTrouble) {
+        cleanNeeded = Math.min(MOST_CLEAN_BATCHES, cleanNeeded * 2);
+      }
       clean = 0;
-    } else if (limit < size && ++clean == CLEAN_BATCHES) {
+      cleanSinceTrouble = false;
+      grownSinceTrouble = false;
+      return;
+    }
+    cleanSinceTrouble = true;
+    if (limit < size && ++clean >= cleanNeeded) {
       limit++;
       clean = 0;
+      if (grownSinceTrouble) {
+        cleanNeeded = Math.max(CLEAN_BATCHES, cleanNeeded / 2);
+      }
+      grownSinceTrouble = true;
     }
   }
 
@@ -224,7 +317,13 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   /** Ends running batches after the message that each is at; what waits goes back at once. */
   @Override
   public void close() {
-    closed = true;
+    List<Received> behind = new ArrayList<>();
+    synchronized (followers) {
+      closed = true;
+      followers.values().forEach(behind::addAll);
+      followers.clear();
+    }
+    behind.forEach(received -> received.reply.nack());
     giveBack();
     waiting.add(END);
   }

@@ -179,11 +179,6 @@ public class SubscriptionWatch {
           "its ackDeadlineSeconds %d is shorter than a duplicate may wait for its twin (%d s, twinbox.consume.lock-timeout), so it comes a third time meanwhile. Raise it, to 60 at best."
               .formatted(deadline.toSeconds(), properties.consume().lockTimeout().toSeconds()));
     }
-    if (seen.getEnableMessageOrdering() && properties.consume().batchSize() > 1) {
-      faults.add(
-          "it has message ordering, which a batch does not keep (twinbox.consume.batch-size=%d): messages of one ordering key may take effect in another order. Set TWINBOX_CONSUME_BATCH_SIZE=1 where handlers depend on the order."
-              .formatted(properties.consume().batchSize()));
-    }
     return faults;
   }
 

@@ -215,6 +215,7 @@ class ConsumeUnderFireTest {
         .pollInterval(Duration.ofMillis(200))
         .untilAsserted(
             () -> {
+              replaceTheEnded(mode);
               assertThat(pubSub.stats().backlog(SUBSCRIPTION_PATH)).as("not acked").isZero();
               assertThat(number("SELECT count(*) FROM entry"))
                   .as("entries")
@@ -345,6 +346,15 @@ class ConsumeUnderFireTest {
                 .start()));
   }
 
+  /** One that finds the database starting ends with an error, and is started again as pods are. */
+  private void replaceTheEnded(Mode mode) {
+    List<String> ended = pods.keySet().stream().filter(name -> !pods.get(name).isAlive()).toList();
+    for (String name : ended) {
+      pods.remove(name);
+      addPod(mode);
+    }
+  }
+
   private static void signal(String name, TwinboxProcess process)
       throws IOException, InterruptedException {
     if (process.isAlive()) {
@@ -370,6 +380,7 @@ class ConsumeUnderFireTest {
       long end = System.nanoTime() + FIRE.toNanos();
       for (int turn = 0; System.nanoTime() < end; turn++) {
         pause(500 + random.nextInt(2_500));
+        replaceTheEnded(mode);
         switch (turn % 4) {
           case 0 -> freeze();
           case 1 -> kill();

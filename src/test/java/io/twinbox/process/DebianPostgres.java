@@ -11,6 +11,7 @@ import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -30,15 +31,24 @@ public final class DebianPostgres implements AutoCloseable {
   private final Path bin;
   private final Path folder;
   private final int port;
+  private final Map<String, String> environment;
 
-  private DebianPostgres(Path bin, Path folder, int port) {
+  private DebianPostgres(Path bin, Path folder, int port, Map<String, String> environment) {
     this.bin = bin;
     this.folder = folder;
     this.port = port;
+    this.environment = environment;
   }
 
   /** Starts the newest version; empty when there is none, or no user to run it as. */
   public static Optional<DebianPostgres> start() {
+    return start(Map.of());
+  }
+
+  /**
+   * @param environment variables of the server's own
+   */
+  public static Optional<DebianPostgres> start(Map<String, String> environment) {
     try {
       Optional<Path> bin = newest();
       if (bin.isEmpty() || root() && !Files.isExecutable(Path.of("/usr/sbin/runuser"))) {
@@ -47,9 +57,10 @@ public final class DebianPostgres implements AutoCloseable {
       Path folder = Files.createTempDirectory("twinbox-postgres");
       Path password = Files.writeString(folder.resolve("password"), PASSWORD);
       if (root()) {
-        run(List.of("chown", "-R", USER, folder.toString()));
+        run(List.of("chown", "-R", USER, folder.toString()), Map.of());
       }
-      DebianPostgres server = new DebianPostgres(bin.get(), folder, TwinboxProcess.freePort());
+      DebianPostgres server =
+          new DebianPostgres(bin.get(), folder, TwinboxProcess.freePort(), environment);
       Path data = folder.resolve("data");
       server.tool(
           "initdb",
@@ -117,18 +128,20 @@ public final class DebianPostgres implements AutoCloseable {
     }
     command.add(bin.resolve(name).toString());
     command.addAll(List.of(arguments));
-    run(command);
+    run(command, environment);
   }
 
-  private static void run(List<String> command) throws IOException {
+  private static void run(List<String> command, Map<String, String> environment)
+      throws IOException {
     Path output = Files.createTempFile("twinbox-postgres", ".log");
     try {
-      Process process =
+      ProcessBuilder builder =
           new ProcessBuilder(command)
               .directory(Path.of("/").toFile())
               .redirectErrorStream(true)
-              .redirectOutput(output.toFile())
-              .start();
+              .redirectOutput(output.toFile());
+      builder.environment().putAll(environment);
+      Process process = builder.start();
       if (!process.waitFor(60, TimeUnit.SECONDS) || process.exitValue() != 0) {
         throw new IOException(command + ": " + Files.readString(output));
       }

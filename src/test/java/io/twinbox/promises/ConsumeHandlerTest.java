@@ -3,11 +3,13 @@ package io.twinbox.promises;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.google.pubsub.v1.Subscription;
 import java.io.IOException;
 import java.math.BigDecimal;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.Statement;
+import java.util.List;
 import java.util.Map;
 import org.apache.camel.spi.IdempotentRepository;
 import org.junit.jupiter.api.Test;
@@ -349,5 +351,49 @@ class ConsumeHandlerTest extends PromiseTest {
     assertThat(jdbc.queryForList("SELECT pod FROM effect ORDER BY pod", String.class))
         .containsExactly("bounded", "extended");
     assertThat(pubSub.stats().nacks()).isZero();
+  }
+
+  /**
+   * Exactly-once delivery promises that what was acknowledged does not come again, not that it has
+   * been handled once: a lease can end while its handler runs, and a publisher can publish twice.
+   */
+  @Test
+  void exactlyOnceDeliveryWithHandlersLongerThanALeaseHasOneEffectEach() throws Exception {
+    pubSub.createTopic(PROJECT, TOPIC);
+    pubSub.createSubscription(
+        Subscription.newBuilder()
+            .setName(SUBSCRIPTION_PATH)
+            .setTopic(TOPIC_PATH)
+            .setAckDeadlineSeconds(10)
+            .setEnableExactlyOnceDelivery(true)
+            .build());
+    gate("%");
+    int events = 15;
+    holdTheGate(
+        () -> {
+          for (String pod : List.of("first", "second")) {
+            pod(
+                pod,
+                "twinbox.consume.outstanding=10",
+                "twinbox.consume.concurrency=10",
+                "twinbox.consume.max-lease=10s",
+                "twinbox.consume.lock-timeout=60s");
+          }
+          for (int i = 0; i < events; i++) {
+            publish("event %02d".formatted(i), key("id-" + i));
+            if (i % 3 == 0) {
+              publish("event %02d".formatted(i), key("id-" + i));
+            }
+          }
+          // Their handlers still run when others have them, too.
+          eventually().until(() -> pubSub.stats().expiredLeases() >= 10);
+          assertThat(effects()).isEmpty();
+        });
+
+    eventually().until(() -> count("effect") >= events && backlog() == 0);
+    assertThat(effects()).hasSize(events).doesNotHaveDuplicates();
+    assertThat(count("transactional_inbox")).isEqualTo(events);
+    assertThat(count("transactional_inbox_dead_letter")).isZero();
+    assertThat(pubSub.stats().deliveries()).isGreaterThan(events + 5);
   }
 }

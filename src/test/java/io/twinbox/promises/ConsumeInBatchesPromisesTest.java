@@ -130,6 +130,41 @@ class ConsumeInBatchesPromisesTest extends ConsumePromisesTest {
     assertThat(count("transactional_inbox_failure")).isZero();
   }
 
+  /** Two processes that get the same messages the other way round would deadlock. */
+  @Test
+  void messagesOfABatchGoByTheirKeys() throws Exception {
+    createTopicAndSubscription();
+    jdbc.execute("ALTER TABLE effect ADD COLUMN tx bigint DEFAULT txid_current()");
+    jdbc.execute("ALTER TABLE effect ADD COLUMN seq bigint GENERATED ALWAYS AS IDENTITY");
+    jdbc.execute("CREATE TABLE account (id text PRIMARY KEY)");
+    jdbc.execute("INSERT INTO account VALUES ('first')");
+    topicFile(
+        "post.sql",
+        """
+        -- The first waits for its account.
+        WITH waited AS MATERIALIZED (
+          SELECT FROM account WHERE id = convert_from(:#${body}, 'UTF8') FOR UPDATE)
+        INSERT INTO effect (what)
+        SELECT convert_from(:#${body}, 'UTF8') FROM (SELECT count(*) FROM waited) AS w
+        """);
+    try (Connection gate = connection()) {
+      lockAccount(gate, "first");
+      start("consume", "twinbox.consume.concurrency=1", "twinbox.consume.lock-timeout=60s");
+      publish("first", Map.of("outbox_id", "first"));
+      awaitBlockedSessions(1);
+      for (String id : List.of("d", "b", "e", "a", "c")) {
+        publish(id, Map.of("outbox_id", id));
+      }
+      eventually().until(() -> pubSub.stats().snapshot().delivered() >= 6);
+      gate.rollback();
+      eventually().until(() -> count("effect") == 6 && backlog() == 0);
+    }
+
+    assertThat(transactionsOf("a", "b", "c", "d", "e")).hasSize(1);
+    assertThat(jdbc.queryForList("SELECT what FROM effect ORDER BY seq", String.class))
+        .containsExactly("first", "a", "b", "c", "d", "e");
+  }
+
   private void lockAccount(Connection connection, String id) throws SQLException {
     connection.setAutoCommit(false);
     try (PreparedStatement lock =

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.pubsub.v1.DeadLetterPolicy;
+import com.google.pubsub.v1.PubsubMessage;
 import com.google.pubsub.v1.Subscription;
 import io.twinbox.TwinboxApplication;
 import io.twinbox.inbox.DatabaseTrouble;
@@ -12,9 +13,12 @@ import java.io.IOException;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.Statement;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.actuate.health.HealthIndicator;
@@ -81,6 +85,50 @@ class ConsumePromisesTest extends PromiseTest {
     eventually().until(() -> backlog() == 0);
     assertThat(effects()).containsExactly("event");
     assertThat(pubSub.stats().nacks()).isZero();
+  }
+
+  /** After a failure Pub/Sub may serve a key's next message first; here nothing fails. */
+  @Test
+  void effectsOfOneOrderingKeyComeInItsOrderWhileNothingFails() throws IOException {
+    pubSub.createTopic(PROJECT, TOPIC);
+    pubSub.createSubscription(
+        Subscription.newBuilder()
+            .setName(SUBSCRIPTION_PATH)
+            .setTopic(TOPIC_PATH)
+            .setEnableMessageOrdering(true)
+            .build());
+    pubSub.faults().redeliverAcknowledged(0.2, 13);
+    jdbc.execute("ALTER TABLE effect ADD COLUMN seq bigint GENERATED ALWAYS AS IDENTITY");
+    topicFile(
+        "post.sql",
+        """
+        -- Posts, after a moment that differs from event to event.
+        WITH waited AS MATERIALIZED (SELECT pg_sleep(random() * 0.01))
+        INSERT INTO effect (what) SELECT convert_from(:#${body}, 'UTF8') FROM waited
+        """);
+    for (int orderingKey = 0; orderingKey < 10; orderingKey++) {
+      List<PubsubMessage> messages = new ArrayList<>();
+      for (int i = 0; i < 30; i++) {
+        // Idempotency keys whose own order is another.
+        messages.add(
+            message(
+                "%d/%02d".formatted(orderingKey, i),
+                key(UUID.randomUUID().toString()),
+                "order " + orderingKey));
+      }
+      publish(messages);
+    }
+    start("consume", "twinbox.consume.concurrency=4");
+    start("consume", "twinbox.consume.concurrency=4");
+
+    eventually().until(() -> count("effect") == 300 && backlog() == 0);
+    assertThat(
+            jdbc.queryForList(
+                "SELECT string_agg(right(what, 2), ' ' ORDER BY seq) FROM effect GROUP BY left(what, 1)",
+                String.class))
+        .hasSize(10)
+        .containsOnly(
+            IntStream.range(0, 30).mapToObj("%02d"::formatted).collect(Collectors.joining(" ")));
   }
 
   @Test

@@ -100,22 +100,16 @@ class ConsumeWatchTest extends PromiseTest {
     wrong
         .setAckDeadlineSeconds(10)
         .setMessageRetentionDuration(seconds(600))
-        .setEnableMessageOrdering(true)
         .setDeadLetterPolicy(
             DeadLetterPolicy.newBuilder()
                 .setDeadLetterTopic("projects/promises/topics/nobody-reads")
                 // 5 is what Pub/Sub makes of none.
                 .setMaxDeliveryAttempts(0));
     pubSub.createSubscription(wrong.build());
-    start(
-        "consume",
-        OFTEN,
-        INFO,
-        "twinbox.consume.batch-size=20",
-        "twinbox.consume.lock-timeout=15s");
+    start("consume", OFTEN, INFO, "twinbox.consume.lock-timeout=15s");
 
-    eventually().until(() -> faults().size() >= 7);
-    List<String> found = faults().subList(0, 7);
+    eventually().until(() -> faults().size() >= 6);
+    List<String> found = faults().subList(0, 6);
     for (String part :
         List.of(
             "no retry policy",
@@ -123,12 +117,11 @@ class ConsumeWatchTest extends PromiseTest {
             "dead-letter topic projects/promises/topics/nobody-reads has no subscription",
             "deleted after 31 days",
             "keeps messages for 10 minutes only",
-            "ackDeadlineSeconds 10 is shorter",
-            "message ordering, which a batch does not keep")) {
+            "ackDeadlineSeconds 10 is shorter")) {
       assertThat(found).as(part).anyMatch(fault -> fault.contains(part));
     }
     // Said again each time, because nobody may have seen it.
-    eventually().until(() -> faults().size() >= 14);
+    eventually().until(() -> faults().size() >= 12);
   }
 
   @Test

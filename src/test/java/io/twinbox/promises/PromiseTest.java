@@ -86,16 +86,7 @@ public abstract class PromiseTest {
   @BeforeEach
   void freshServices() throws IOException {
     databaseUrl = POSTGRES.createDatabase();
-    DataSource dataSource =
-        new DriverManagerDataSource(databaseUrl, LocalPostgres.USER, LocalPostgres.PASSWORD);
-    Flyway.configure()
-        .dataSource(dataSource)
-        .locations("classpath:sql/schema")
-        .table("twinbox_schema_history")
-        .load()
-        .migrate();
-    jdbc = new JdbcTemplate(dataSource);
-    jdbc.execute("CREATE TABLE effect (what text NOT NULL)");
+    prepareDatabase(LocalPostgres.USER, LocalPostgres.PASSWORD);
     pubSub = LocalPubSub.start();
     pubSub.stats().keepPublished(10_000);
     channel = ManagedChannelBuilder.forTarget(pubSub.endpoint()).usePlaintext().build();
@@ -113,6 +104,19 @@ public abstract class PromiseTest {
         -- Posts the payload's text.
         INSERT INTO effect (what) VALUES (convert_from(:#${body}, 'UTF8'))
         """);
+  }
+
+  /** Makes the database of {@link #databaseUrl} ready, with the table that handlers post to. */
+  protected final void prepareDatabase(String user, String password) {
+    DataSource dataSource = new DriverManagerDataSource(databaseUrl, user, password);
+    Flyway.configure()
+        .dataSource(dataSource)
+        .locations("classpath:sql/schema")
+        .table("twinbox_schema_history")
+        .load()
+        .migrate();
+    jdbc = new JdbcTemplate(dataSource);
+    jdbc.execute("CREATE TABLE effect (what text NOT NULL)");
   }
 
   @AfterEach
@@ -218,13 +222,21 @@ public abstract class PromiseTest {
 
   /** Publishes a message as another system does. */
   protected void publish(String payload, Map<String, String> attributes) {
-    publisher.publish(
-        TOPIC_PATH,
-        List.of(
-            PubsubMessage.newBuilder()
-                .setData(ByteString.copyFromUtf8(payload))
-                .putAllAttributes(attributes)
-                .build()));
+    publish(List.of(message(payload, attributes, "")));
+  }
+
+  /** Publishes messages by one call, in their order. */
+  protected void publish(List<PubsubMessage> messages) {
+    publisher.publish(TOPIC_PATH, messages);
+  }
+
+  protected static PubsubMessage message(
+      String payload, Map<String, String> attributes, String orderingKey) {
+    return PubsubMessage.newBuilder()
+        .setData(ByteString.copyFromUtf8(payload))
+        .putAllAttributes(attributes)
+        .setOrderingKey(orderingKey)
+        .build();
   }
 
   protected List<PubsubMessage> published() {

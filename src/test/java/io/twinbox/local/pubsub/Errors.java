@@ -1,7 +1,12 @@
 package io.twinbox.local.pubsub;
 
+import com.google.protobuf.Any;
+import com.google.rpc.Code;
+import com.google.rpc.ErrorInfo;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
+import io.grpc.protobuf.StatusProto;
+import java.util.List;
 
 /** The service's refusals, in its own status codes and as near to its wording as is known. */
 final class Errors {
@@ -26,6 +31,18 @@ final class Errors {
 
   static StatusRuntimeException failedPrecondition(String message) {
     return Status.FAILED_PRECONDITION.withDescription(message).asRuntimeException();
+  }
+
+  /** What Google's client looks for to tell each acknowledgement its own outcome. */
+  static StatusRuntimeException leasesAreOver(List<String> ackIds) {
+    ErrorInfo.Builder info = ErrorInfo.newBuilder().setDomain("pubsub.googleapis.com");
+    ackIds.forEach(id -> info.putMetadata(id, "PERMANENT_FAILURE_INVALID_ACK_ID"));
+    return StatusProto.toStatusRuntimeException(
+        com.google.rpc.Status.newBuilder()
+            .setCode(Code.FAILED_PRECONDITION_VALUE)
+            .setMessage("Some acknowledgement ids in the request were out of date.")
+            .addDetails(Any.pack(info.build()))
+            .build());
   }
 
   /** For what the service has and this one has not: refused aloud rather than ignored. */

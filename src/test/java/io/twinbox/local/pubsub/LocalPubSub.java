@@ -21,8 +21,9 @@ import java.util.concurrent.TimeUnit;
  * <p>Unlike that one it brings back what a closed or killed subscriber held, enforces the service's
  * limits, and fails when told to. Everything is in memory and gone with the process.
  *
- * <p>It does at-least-once pull subscriptions. Push, filters, exactly-once delivery, snapshots and
- * schemas are refused with UNIMPLEMENTED; messages and subscriptions never grow too old.
+ * <p>It does pull subscriptions; with exactly-once delivery, who acknowledges or extends a lease
+ * that is over is told so. Push, filters, snapshots and schemas are refused with UNIMPLEMENTED;
+ * messages and subscriptions never grow too old.
  */
 public final class LocalPubSub implements AutoCloseable {
   /** Well above {@link MessageLimits#REQUEST_BYTES}: it is the limit check that shall answer. */

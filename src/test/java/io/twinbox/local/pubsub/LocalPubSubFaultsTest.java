@@ -13,7 +13,9 @@ import com.google.pubsub.v1.PublishRequest;
 import com.google.pubsub.v1.PubsubMessage;
 import com.google.pubsub.v1.StreamingPullRequest;
 import com.google.pubsub.v1.Subscription;
+import com.google.rpc.ErrorInfo;
 import io.grpc.Status;
+import io.grpc.protobuf.StatusProto;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -303,13 +305,37 @@ class LocalPubSubFaultsTest {
             .setName(ResourceNames.subscription("p", "other"))
             .setTopic(TOPIC)
             .build();
-    for (Subscription asked :
-        List.of(
-            plain.toBuilder().setFilter("attributes.x = \"1\"").build(),
-            plain.toBuilder().setEnableExactlyOnceDelivery(true).build())) {
-      assertStatus(
-          Status.Code.UNIMPLEMENTED, () -> client.subscriberStub().createSubscription(asked));
-    }
+    Subscription asked = plain.toBuilder().setFilter("attributes.x = \"1\"").build();
+    assertStatus(
+        Status.Code.UNIMPLEMENTED, () -> client.subscriberStub().createSubscription(asked));
+  }
+
+  @Test
+  void acknowledgementOfALeaseThatIsOverIsRefusedWithExactlyOnceDelivery() {
+    String name = ResourceNames.subscription("p", "exact");
+    client
+        .subscriberStub()
+        .createSubscription(
+            Subscription.newBuilder()
+                .setName(name)
+                .setTopic(TOPIC)
+                .setEnableExactlyOnceDelivery(true)
+                .build());
+    client.publish(TOPIC, numbered(1), numbered(2));
+    var received = client.pull(name, 2);
+    String first = received.get(0).getAckId();
+    String second = received.get(1).getAckId();
+    client.acknowledge(name, first);
+
+    assertThatThrownBy(() -> client.acknowledge(name, first, second))
+        .satisfies(
+            refusal ->
+                assertThat(StatusProto.fromThrowable(refusal).getDetails(0).unpack(ErrorInfo.class))
+                    .extracting(ErrorInfo::getMetadataMap)
+                    .isEqualTo(Map.of(first, "PERMANENT_FAILURE_INVALID_ACK_ID")));
+    // The other one was acknowledged all the same.
+    assertThat(pubSub.stats().backlog(name)).isZero();
+    assertStatus(Status.Code.FAILED_PRECONDITION, () -> client.modifyAckDeadline(name, 10, second));
   }
 
   @Test

@@ -4,6 +4,7 @@ import com.google.pubsub.v1.ReceivedMessage;
 import com.google.pubsub.v1.StreamingPullRequest;
 import com.google.pubsub.v1.StreamingPullResponse;
 import com.google.pubsub.v1.StreamingPullResponse.SubscriptionProperties;
+import com.google.pubsub.v1.Subscription;
 import io.grpc.stub.ServerCallStreamObserver;
 
 /** The sending side of one streaming pull. Its own monitor guards what the lock does not. */
@@ -22,14 +23,17 @@ final class PullStream extends Receiver {
 
   PullStream(
       StreamingPullRequest opening,
-      boolean ordering,
+      Subscription settings,
       ServerCallStreamObserver<StreamingPullResponse> caller) {
     super(opening.getMaxOutstandingMessages(), opening.getMaxOutstandingBytes());
     this.caller = caller;
     this.ackDeadlineSeconds = opening.getStreamAckDeadlineSeconds();
-    // The client takes every response's word on this: without it, it stops ordering.
+    // The client takes every response's word on these: without it, it stops ordering.
     this.properties =
-        SubscriptionProperties.newBuilder().setMessageOrderingEnabled(ordering).build();
+        SubscriptionProperties.newBuilder()
+            .setMessageOrderingEnabled(settings.getEnableMessageOrdering())
+            .setExactlyOnceDeliveryEnabled(settings.getEnableExactlyOnceDelivery())
+            .build();
   }
 
   void changeAckDeadline(int seconds) {

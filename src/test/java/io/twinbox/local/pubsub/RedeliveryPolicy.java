@@ -107,9 +107,6 @@ final class RedeliveryPolicy {
     if (!given.getFilter().isEmpty()) {
       throw Errors.unsupported("subscription filters");
     }
-    if (given.getEnableExactlyOnceDelivery()) {
-      throw Errors.unsupported("exactly-once delivery");
-    }
     if (given.getMessageTransformsCount() > 0) {
       throw Errors.unsupported("message transforms");
     }

@@ -55,7 +55,7 @@ final class StreamingPullCall implements StreamObserver<StreamingPullRequest> {
     keepsAlive = request.getProtocolVersion() >= 1;
     queue = wanted;
     acknowledge(request);
-    stream = new PullStream(request, wanted.settings().getEnableMessageOrdering(), caller);
+    stream = new PullStream(request, wanted.settings(), caller);
     open.add(this);
     wanted.addReceiver(stream);
     // Either may have happened before this stream was among the open ones.

@@ -97,13 +97,24 @@ final class SubscriptionQueue {
     act(() -> {});
   }
 
-  /** Ids of leases that are over are ignored, as the service does without exactly-once delivery. */
+  /**
+   * Ids of leases that are over are ignored, as the service does without exactly-once delivery.
+   * With it they are named in the refusal, and the others are acknowledged all the same.
+   */
   void acknowledge(List<String> ackIds) {
     requireAckIds(ackIds);
-    act(() -> ackIds.forEach(this::acknowledge));
+    List<String> over = new ArrayList<>();
+    act(
+        () -> {
+          over.addAll(over(ackIds));
+          ackIds.forEach(this::acknowledge);
+        });
+    refuse(over);
   }
 
   /**
+   * As {@link #acknowledge(List)} about leases that are over.
+   *
    * @param seconds 0 to 600, counted from now; 0 is a nack
    */
   void modifyAckDeadline(List<String> ackIds, int seconds) {
@@ -113,8 +124,10 @@ final class SubscriptionQueue {
           "Invalid ack deadline given: (ack_deadline=%d). Must be between 0 and %d seconds."
               .formatted(seconds, RedeliveryPolicy.MAX_ACK_DEADLINE_SECONDS));
     }
+    List<String> over = new ArrayList<>();
     act(
         () -> {
+          over.addAll(over(ackIds));
           long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
           for (String ackId : ackIds) {
             Entry entry = leases.find(ackId);
@@ -129,6 +142,17 @@ final class SubscriptionQueue {
             }
           }
         });
+    refuse(over);
+  }
+
+  private List<String> over(List<String> ackIds) {
+    return ackIds.stream().filter(ackId -> leases.find(ackId) == null).toList();
+  }
+
+  private void refuse(List<String> over) {
+    if (settings.getEnableExactlyOnceDelivery() && !over.isEmpty()) {
+      throw Errors.leasesAreOver(over);
+    }
   }
 
   /** Its receivers fail with NOT_FOUND, its messages are gone. */
