@@ -4,10 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.cloud.bigquery.StandardSQLTypeName;
+import java.time.Instant;
+import java.util.TimeZone;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class WatermarkTest {
 
@@ -42,6 +45,31 @@ class WatermarkTest {
       assertThat(of("STRING", lower + "\uFFFDzz\uD83D\uDE00")).as(end).isLessThan(before);
     }
     assertThat(of("STRING", "b\0").before().text()).isEqualTo("b");
+  }
+
+  /** DATETIME and DATE are taken as UTC, wherever the process runs. */
+  @ParameterizedTest
+  @ValueSource(strings = {"Pacific/Chatham", "America/St_Johns", "UTC"})
+  void capAndParametersKnowNoTimeZoneOfTheProcess(String zone) {
+    TimeZone before = TimeZone.getDefault();
+    TimeZone.setDefault(TimeZone.getTimeZone(zone));
+    try {
+      Instant jobStart = Instant.parse("2026-03-01T23:30:00.123456789Z");
+      assertThat(of("TIMESTAMP", "2099-01-01T00:00:00Z").cappedAt(jobStart).text())
+          .isEqualTo("2026-03-01T23:30:00.123456Z");
+      assertThat(of("DATETIME", "2099-01-01T00:00:00").cappedAt(jobStart).text())
+          .isEqualTo("2026-03-01T23:30:00.123456");
+      assertThat(of("DATE", "2026-03-02").cappedAt(jobStart).text()).isEqualTo("2026-03-01");
+      assertThat(of("DATE", "2026-03-01").cappedAt(Instant.parse("2026-03-02T00:10:00Z")).text())
+          .isEqualTo("2026-03-01");
+      assertThat(of("TIMESTAMP", "2026-03-29T02:30:00.000001Z").parameter().getValue())
+          .isEqualTo("2026-03-29 02:30:00.000001+00:00");
+      assertThat(of("DATETIME", "2026-03-29T02:30:00.000001").parameter().getValue())
+          .isEqualTo("2026-03-29 02:30:00.000001");
+      assertThat(of("DATE", "2026-03-29").parameter().getValue()).isEqualTo("2026-03-29");
+    } finally {
+      TimeZone.setDefault(before);
+    }
   }
 
   @ParameterizedTest

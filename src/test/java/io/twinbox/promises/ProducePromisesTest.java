@@ -19,6 +19,7 @@ import org.apache.camel.ProducerTemplate;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What README promises of the way from BigQuery into the outbox. */
 class ProducePromisesTest extends ProduceTest {
@@ -211,25 +212,28 @@ class ProducePromisesTest extends ProduceTest {
         .containsExactly("key");
   }
 
-  @Test
-  void operatorsSetIsNotOverwrittenByARunInFlight() {
+  /** Set back, to where it was, and to a position that the run has behind it. */
+  @ParameterizedTest
+  @ValueSource(strings = {"2026-01-01T00:00:00Z", "2026-03-01T10:00:00Z", "2026-03-01T10:30:00Z"})
+  void operatorsSetIsNotOverwrittenByARunInFlight(String set) {
     row("key", "1", "2026-03-01T10:00:00Z");
     startProduce();
     run();
     row("later", "2", "2026-03-01T11:00:00Z");
-    // While the run's rows are queued, the operator sets the watermark back.
+    // While the run's rows are queued, the operator sets the watermark.
     jdbc.execute(
         """
         CREATE FUNCTION operator_sets() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
-          UPDATE produce_watermark SET value = '2026-01-01T00:00:00Z', epoch = epoch + 1;
+          PERFORM produce_watermark_set('%s', 'orders-source', 'TIMESTAMP', '%s', 'ann', 'late rows');
           RETURN NULL;
         END $$
-        """);
+        """
+            .formatted(TOPIC, set));
     jdbc.execute(
         "CREATE TRIGGER operator_sets AFTER INSERT ON pubsub_outbox FOR EACH STATEMENT EXECUTE FUNCTION operator_sets()");
     run();
-    assertThat(watermark()).isEqualTo("2026-01-01T00:00:00Z");
+    assertThat(watermark()).isEqualTo(set);
     assertThat(queued()).containsExactlyInAnyOrder("1", "2");
   }
 
