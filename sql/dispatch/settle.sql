@@ -10,10 +10,22 @@ outcome AS MATERIALIZED (
   FROM unnest(CAST(:#seqs AS bigint[]), CAST(:#kinds AS text[]), CAST(:#messageIds AS text[]), CAST(:#errors AS text[]))
        AS o (seq, kind, message_id, error)
 ),
+-- Row by row, because the planner, when it takes the queue for empty, would join by reading all of the queue for each row.
+held AS MATERIALIZED (
+  SELECT o.kind, o.message_id, o.error, q.tid
+  FROM outcome AS o
+  CROSS JOIN LATERAL (
+    SELECT d.ctid AS tid, d.claim_token
+    FROM pubsub_outbox_due AS d
+    WHERE d.seq = o.seq
+    LIMIT 1) AS q
+  WHERE q.claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid)
+),
+-- By its address a row is changed only as it was when it was looked up, so never another claim's.
 published AS (
   DELETE FROM pubsub_outbox_due AS d
-  USING outcome AS o
-  WHERE d.seq = o.seq
+  USING held AS o
+  WHERE d.ctid = o.tid
     AND d.claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid)
     AND o.kind = 'PUBLISHED'
   RETURNING d.seq, o.message_id
@@ -43,8 +55,8 @@ refused AS (
       lock_id = NULL,
       claim_token = NULL,
       locked_at = NULL
-  FROM outcome AS o
-  WHERE d.seq = o.seq
+  FROM held AS o
+  WHERE d.ctid = o.tid
     AND d.claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid)
     AND o.kind = 'REFUSED'
   RETURNING d.dead_at
@@ -59,8 +71,8 @@ released AS (
       lock_id = NULL,
       claim_token = NULL,
       locked_at = NULL
-  FROM outcome AS o
-  WHERE d.seq = o.seq
+  FROM held AS o
+  WHERE d.ctid = o.tid
     AND d.claim_token = CAST(:#${exchangeProperty.claimToken} AS uuid)
     AND o.kind = 'RELEASED'
   RETURNING d.seq

@@ -256,6 +256,61 @@ class DispatchPromisesTest extends PromiseTest {
         .isEqualTo(1);
   }
 
+  /** A key's rows of one claim take several calls, each 250 messages at most. */
+  @Test
+  void callsBehindAFailedOneOfTheirKeyAreNotMadeAndTheirRowsNotCounted() {
+    createTopicAndSubscription();
+    List<UUID> ids = putOfOneKey(600);
+    LocalPubSubFaults.Rule rule =
+        pubSub
+            .faults()
+            .failPublishWhen(
+                m -> m.getData().toStringUtf8().equals("event 010"), Status.FAILED_PRECONDITION);
+    start("dispatch", "twinbox.dispatch.batch-rows=600", "twinbox.dispatch.probe-cap=1s");
+    eventually().until(() -> status(ids.get(0)).get("last_error") != null);
+
+    assertThat((String) status(ids.get(249)).get("last_error")).contains("FAILED_PRECONDITION");
+    assertThat(status(ids.get(250)).get("last_error")).as("of the second call").isNull();
+    // Probes publish one by one what is before the row at fault.
+    assertThat(publishedTexts()).allMatch(text -> text.compareTo("event 010") < 0);
+    rule.close();
+
+    eventually().until(() -> count("pubsub_outbox_published") == 600);
+    assertThat(publishedTexts()).hasSize(600).isSorted();
+  }
+
+  @Test
+  void refusedEventOfALongRunIsCountedAloneAndWhatIsBehindItWaits() {
+    createTopicAndSubscription();
+    List<UUID> ids = putOfOneKey(600);
+    pubSub
+        .faults()
+        .failPublishWhen(
+            m -> m.getData().toStringUtf8().equals("event 010"), Status.INVALID_ARGUMENT);
+    start(
+        "dispatch",
+        "twinbox.dispatch.batch-rows=600",
+        "twinbox.dispatch.backoff-base=1h",
+        "twinbox.dispatch.backoff-cap=1h");
+    eventually().until(() -> status(ids.get(10)).get("last_error") != null);
+
+    assertThat(publishedTexts())
+        .containsExactlyElementsOf(
+            IntStream.range(0, 10).mapToObj("event %03d"::formatted).toList());
+    assertThat(
+            jdbc.queryForList(
+                "SELECT id FROM pubsub_outbox_status WHERE attempts > 0 OR last_error IS NOT NULL",
+                UUID.class))
+        .containsExactly(ids.get(10));
+    assertThat(count("pubsub_outbox_status WHERE state = 'due'")).isEqualTo(589);
+  }
+
+  private List<UUID> putOfOneKey(int events) {
+    return IntStream.range(0, events)
+        .mapToObj(i -> put("event %03d".formatted(i), "{}", "key"))
+        .toList();
+  }
+
   @Test
   void publishedPayloadsLeaveAfterTheirRetentionAndIdentitiesStay() {
     createTopicAndSubscription();
