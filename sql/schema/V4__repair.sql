@@ -9,6 +9,7 @@ CREATE TABLE twinbox_audit (
   id         bigint GENERATED ALWAYS AS IDENTITY,
   at         timestamptz NOT NULL DEFAULT clock_timestamp(),
   who        text NOT NULL,
+  db_user    text NOT NULL DEFAULT session_user,
   action     text NOT NULL,
   topic_name text,
   consumer   text,
@@ -22,6 +23,8 @@ COMMENT ON TABLE twinbox_audit IS
   'One row per repair, written in the transaction of the repair: who did what, why, to how many rows, and with which filters or ids.';
 COMMENT ON COLUMN twinbox_audit.who IS
   'As given, else the database user and, after a slash, the application_name of the session.';
+COMMENT ON COLUMN twinbox_audit.db_user IS
+  'As whom the session logged in to PostgreSQL. Nobody who calls a repair function can choose it.';
 
 CREATE INDEX twinbox_audit_by_time
   ON twinbox_audit (at);
