@@ -50,12 +50,14 @@ class CommandsTest {
     CommandRun run = CommandRun.of("outbux");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
     assertThat(run.err())
-        .contains("There is no command `outbux`. There are: backfill, check, inbox, outbox, reconcile.")
+        .contains(
+            "There is no command `outbux`. There are: backfill, check, inbox, outbox, reconcile.")
         .contains("`java -jar twinbox.jar --help`");
     run = CommandRun.of("inbox", "dad", "--consumer=ledger");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
     assertThat(run.err())
-        .contains("There is no command `dad` of inbox. There are: assign-key, audit, dead, discard,")
+        .contains(
+            "There is no command `dad` of inbox. There are: assign-key, audit, dead, discard,")
         .contains("`java -jar twinbox.jar inbox --help`");
     run = CommandRun.of("outbox", "dead", "--eror-like=x");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
