@@ -51,7 +51,7 @@ class CommandsTest {
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
     assertThat(run.err())
         .contains(
-            "There is no command `outbux`. There are: backfill, check, inbox, outbox, reconcile.")
+            "There is no command `outbux`. There are: backfill, check, inbox, outbox, produce, reconcile.")
         .contains("`java -jar twinbox.jar --help`");
     run = CommandRun.of("inbox", "dad", "--consumer=ledger");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
