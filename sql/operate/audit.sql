@@ -1,5 +1,5 @@
 -- Who repaired what, newest first. Runs when an operator asks.
-SELECT at, who, action, topic_name, consumer, reason, rows, CAST(detail AS text) AS detail
+SELECT at, who, db_user, action, topic_name, consumer, reason, rows, CAST(detail AS text) AS detail
 FROM twinbox_audit
 WHERE topic_name = CAST(:topic AS text)
    OR consumer = CAST(:consumer AS text)

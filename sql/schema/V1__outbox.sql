@@ -304,6 +304,26 @@ CREATE TABLE pubsub_outbox_published (
 COMMENT ON TABLE pubsub_outbox_published IS
   'One row per published event. Retention deletes payloads, never these: an event read again after years is still known.';
 
+-- Republishing looks for a span of time. The table grows in the order of completed_at, so a few bytes per megabyte do.
+CREATE INDEX pubsub_outbox_published_by_time
+  ON pubsub_outbox_published USING brin (completed_at)
+  WITH (pages_per_range = 32, autosummarize = on);
+
+-- The identities of discarded events ----------------------------------------------------------------------------------
+
+CREATE TABLE pubsub_outbox_discarded (
+  id           uuid NOT NULL,
+  topic_name   text COLLATE "C" NOT NULL,
+  discarded_at timestamptz NOT NULL,
+  reason       text NOT NULL,
+  who          text NOT NULL,
+  payload_hash bytea NOT NULL,
+  CONSTRAINT pubsub_outbox_discarded_pkey PRIMARY KEY (id)
+);
+
+COMMENT ON TABLE pubsub_outbox_discarded IS
+  'The identities of events that an operator discarded. Retention deletes payloads, never these: an event that is read again is still known, and not queued.';
+
 -- Queueing --------------------------------------------------------------------------------------------------------------
 
 -- SET search_path FROM CURRENT, here and below: the function finds its tables whatever the caller's search path is.
@@ -444,18 +464,32 @@ SELECT o.id,
          WHEN d.claim_token IS NOT NULL AND d.next_retry_at > now() THEN 'claimed'
          WHEN d.claim_token IS NULL AND d.next_retry_at > now() THEN 'waiting'
          WHEN d.seq IS NOT NULL THEN 'due'
+         WHEN x.id IS NOT NULL THEN 'discarded'
          WHEN p.id IS NOT NULL THEN 'published'
          -- Neither queued nor published: loaded with triggers off, or its queue row was deleted. Nobody sends it.
          ELSE 'unqueued'
-       END AS state
+       END AS state,
+       x.discarded_at,
+       x.who AS discarded_by,
+       x.reason AS discard_reason
 FROM pubsub_outbox AS o
 LEFT JOIN pubsub_outbox_due AS d ON d.seq = o.seq
 LEFT JOIN pubsub_outbox_published AS p ON p.id = o.id
+LEFT JOIN pubsub_outbox_discarded AS x ON x.id = o.id
 UNION ALL
 -- Events whose payload retention has deleted.
-SELECT p.id, p.topic_name, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, p.completed_at, p.message_id, NULL, 'published'
+SELECT p.id, p.topic_name, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, p.completed_at, p.message_id, NULL,
+       CASE WHEN x.id IS NOT NULL THEN 'discarded' ELSE 'published' END,
+       x.discarded_at, x.who, x.reason
 FROM pubsub_outbox_published AS p
-WHERE NOT EXISTS (SELECT FROM pubsub_outbox AS o WHERE o.id = p.id);
+LEFT JOIN pubsub_outbox_discarded AS x ON x.id = p.id
+WHERE NOT EXISTS (SELECT FROM pubsub_outbox AS o WHERE o.id = p.id)
+UNION ALL
+SELECT x.id, x.topic_name, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, 'discarded',
+       x.discarded_at, x.who, x.reason
+FROM pubsub_outbox_discarded AS x
+WHERE NOT EXISTS (SELECT FROM pubsub_outbox AS o WHERE o.id = x.id)
+  AND NOT EXISTS (SELECT FROM pubsub_outbox_published AS p WHERE p.id = x.id);
 
 COMMENT ON VIEW pubsub_outbox_status IS
-  'Every event with its state: due, claimed, waiting, dead or published (docs/state-machine.md); unqueued is a fault.';
+  'Every event with its state: due, claimed, waiting, dead, published or discarded (docs/state-machine.md); unqueued is a fault.';

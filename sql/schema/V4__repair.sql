@@ -9,6 +9,7 @@ CREATE TABLE twinbox_audit (
   id         bigint GENERATED ALWAYS AS IDENTITY,
   at         timestamptz NOT NULL DEFAULT clock_timestamp(),
   who        text NOT NULL,
+  db_user    text NOT NULL DEFAULT session_user,
   action     text NOT NULL,
   topic_name text,
   consumer   text,
@@ -22,6 +23,8 @@ COMMENT ON TABLE twinbox_audit IS
   'One row per repair, written in the transaction of the repair: who did what, why, to how many rows, and with which filters or ids.';
 COMMENT ON COLUMN twinbox_audit.who IS
   'As given, else the database user and, after a slash, the application_name of the session.';
+COMMENT ON COLUMN twinbox_audit.db_user IS
+  'As whom the session logged in to PostgreSQL. Nobody who calls a repair function can choose it.';
 
 CREATE INDEX twinbox_audit_by_time
   ON twinbox_audit (at);
@@ -82,75 +85,6 @@ $$;
 
 COMMENT ON FUNCTION twinbox_error_matches(text, text) IS
   'Whether an error contains a text, ignoring case; % and _ in it are LIKE''s wildcards. NULL or an empty text matches every error.';
-
--- Outbox: discarded events --------------------------------------------------------------------------------------------------
-
-CREATE TABLE pubsub_outbox_discarded (
-  id           uuid NOT NULL,
-  topic_name   text COLLATE "C" NOT NULL,
-  discarded_at timestamptz NOT NULL,
-  reason       text NOT NULL,
-  who          text NOT NULL,
-  payload_hash bytea NOT NULL,
-  CONSTRAINT pubsub_outbox_discarded_pkey PRIMARY KEY (id)
-);
-
-COMMENT ON TABLE pubsub_outbox_discarded IS
-  'The identities of events that an operator discarded. Retention deletes payloads, never these: an event that is read again is still known, and not queued.';
-
--- Republishing looks for a span of time. The table grows in the order of completed_at, so a few bytes per megabyte do.
-CREATE INDEX pubsub_outbox_published_by_time
-  ON pubsub_outbox_published USING brin (completed_at)
-  WITH (pages_per_range = 32, autosummarize = on);
-
-CREATE OR REPLACE VIEW pubsub_outbox_status AS
-SELECT o.id,
-       o.topic_name,
-       o.source,
-       o.ordering_key,
-       o.created_at,
-       d.lock_id,
-       d.locked_at,
-       d.next_retry_at,
-       coalesce(d.attempts, 0) AS attempts,
-       d.last_error,
-       p.completed_at,
-       p.message_id,
-       d.dead_at,
-       CASE
-         WHEN d.dead_at IS NOT NULL THEN 'dead'
-         WHEN d.claim_token IS NOT NULL AND d.next_retry_at > now() THEN 'claimed'
-         WHEN d.claim_token IS NULL AND d.next_retry_at > now() THEN 'waiting'
-         WHEN d.seq IS NOT NULL THEN 'due'
-         WHEN x.id IS NOT NULL THEN 'discarded'
-         WHEN p.id IS NOT NULL THEN 'published'
-         -- Neither queued nor published: loaded with triggers off, or its queue row was deleted. Nobody sends it.
-         ELSE 'unqueued'
-       END AS state,
-       x.discarded_at,
-       x.who AS discarded_by,
-       x.reason AS discard_reason
-FROM pubsub_outbox AS o
-LEFT JOIN pubsub_outbox_due AS d ON d.seq = o.seq
-LEFT JOIN pubsub_outbox_published AS p ON p.id = o.id
-LEFT JOIN pubsub_outbox_discarded AS x ON x.id = o.id
-UNION ALL
--- Events whose payload retention has deleted.
-SELECT p.id, p.topic_name, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, p.completed_at, p.message_id, NULL,
-       CASE WHEN x.id IS NOT NULL THEN 'discarded' ELSE 'published' END,
-       x.discarded_at, x.who, x.reason
-FROM pubsub_outbox_published AS p
-LEFT JOIN pubsub_outbox_discarded AS x ON x.id = p.id
-WHERE NOT EXISTS (SELECT FROM pubsub_outbox AS o WHERE o.id = p.id)
-UNION ALL
-SELECT x.id, x.topic_name, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, 'discarded',
-       x.discarded_at, x.who, x.reason
-FROM pubsub_outbox_discarded AS x
-WHERE NOT EXISTS (SELECT FROM pubsub_outbox AS o WHERE o.id = x.id)
-  AND NOT EXISTS (SELECT FROM pubsub_outbox_published AS p WHERE p.id = x.id);
-
-COMMENT ON VIEW pubsub_outbox_status IS
-  'Every event with its state: due, claimed, waiting, dead, published or discarded (docs/state-machine.md); unqueued is a fault.';
 
 -- Outbox: what is queued, for monitoring ---------------------------------------------------------------------------------------
 
@@ -388,7 +322,7 @@ BEGIN
   FROM outbox_replay_seqs(chosen, greatest(clock_timestamp(), not_before), per_second) AS r;
   IF replayed = 0 THEN
     RAISE EXCEPTION 'outbox_replay: topic % has no dead event that matches', coalesce(topic, 'NULL')
-      USING ERRCODE = 'no_data_found', HINT = 'outbox_dead(), by JMX listDead, lists the dead events of all topics.';
+      USING ERRCODE = 'no_data_found', HINT = 'outbox_dead(), by JMX listDead, lists the dead events.';
   END IF;
   more := EXISTS (
     SELECT FROM pubsub_outbox_due AS d
@@ -497,7 +431,7 @@ BEGIN
     true, reason, who);
   IF discarded = 0 THEN
     RAISE EXCEPTION 'outbox_discard: topic % has no dead event that matches', coalesce(topic, 'NULL')
-      USING ERRCODE = 'no_data_found', HINT = 'outbox_dead(), by JMX listDead, lists the dead events of all topics.';
+      USING ERRCODE = 'no_data_found', HINT = 'outbox_dead(), by JMX listDead, lists the dead events.';
   END IF;
   more := EXISTS (
     SELECT FROM pubsub_outbox_due AS d
@@ -839,7 +773,7 @@ BEGIN
   IF requested = 0 THEN
     RAISE EXCEPTION 'inbox_replay: consumer % has no open dead letter with a key that matches', coalesce(consumer, 'NULL')
       USING ERRCODE = 'no_data_found',
-            HINT = 'inbox_dead(), by JMX listDead, lists them for all consumers. Letters without a key need inbox_assign_key first; those whose replay was asked for are left out.';
+            HINT = 'inbox_dead(), by JMX listDead, lists them. Letters without a key need inbox_assign_key first; those whose replay was asked for are left out.';
   END IF;
   more := EXISTS (
     SELECT FROM transactional_inbox_dead_letter AS l

@@ -11,6 +11,8 @@ import io.twinbox.config.StartupFailureAnalyzer;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.regex.Pattern;
 import org.slf4j.LoggerFactory;
 import org.springframework.boot.diagnostics.FailureAnalysis;
@@ -77,14 +79,45 @@ public final class Commands {
     Settings shared = new Settings(settings);
     CommandLine line =
         new CommandLine(new TwinboxCommand(shared))
+            // What a person types; every usage and hint begins with it.
+            .setCommandName("java -jar twinbox.jar")
             .setOut(out)
             .setErr(err)
             .setCaseInsensitiveEnumValuesAllowed(true)
             .setUsageHelpLongOptionsMaxWidth(28)
             .setUsageHelpWidth(120);
+    line.setParameterExceptionHandler((mistake, typed) -> explain(mistake));
     line.setExecutionExceptionHandler(
         (failure, command, result) -> explain(failure, shared, command));
     return line.execute(words.toArray(String[]::new));
+  }
+
+  /** What cannot be on the line, and what can. */
+  private static int explain(CommandLine.ParameterException mistake) {
+    CommandLine command = mistake.getCommandLine();
+    PrintWriter err = command.getErr();
+    String name = command.getCommandSpec().qualifiedName();
+    Set<String> commands = new TreeSet<>(command.getSubcommands().keySet());
+    String word =
+        mistake instanceof CommandLine.UnmatchedArgumentException unmatched
+            ? unmatched.getUnmatched().get(0)
+            : null;
+    if (word != null && !word.startsWith("-") && !commands.isEmpty()) {
+      err.println(
+          "There is no command `%s`%s. There are: %s."
+              .formatted(
+                  word,
+                  name.endsWith(".jar") ? "" : " of " + command.getCommandName(),
+                  String.join(", ", commands)));
+    } else {
+      err.println(mistake.getMessage());
+      CommandLine.UnmatchedArgumentException.printSuggestions(mistake, err);
+      if (!commands.isEmpty()) {
+        err.println("There are: %s.".formatted(String.join(", ", commands)));
+      }
+    }
+    err.println("  What to do: `%s --help` says what can be given.".formatted(name));
+    return USAGE;
   }
 
   /** What is wrong and what to do, as a process that does not start says it. */

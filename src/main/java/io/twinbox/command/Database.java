@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.springframework.dao.DataAccessException;
 import org.springframework.jdbc.core.namedparam.NamedParameterJdbcTemplate;
 import org.springframework.jdbc.datasource.SingleConnectionDataSource;
@@ -22,6 +23,11 @@ final class Database implements AutoCloseable {
 
   /** Wrong values, unknown or unsuitable rows: the classes that the repair functions raise. */
   private static final Set<String> REFUSALS = Set.of("22", "23", "P0", "55", "02");
+
+  private static final Pattern FUNCTION =
+      Pattern.compile(
+          "\\b(outbox|inbox)_(dead|replay|discard|republish|assign_key)(?:_ids)?\\b(?:\\(\\))?(?:, by JMX \\w+,)?");
+  private static final Pattern OPTION = Pattern.compile("\\b(?:max_rows|per_second)\\b");
 
   private final Connection connection;
   private final NamedParameterJdbcTemplate jdbc;
@@ -88,10 +94,24 @@ final class Database implements AutoCloseable {
       if (e.getMostSpecificCause() instanceof SQLException cause
           && cause.getSQLState() != null
           && REFUSALS.contains(cause.getSQLState().substring(0, 2))) {
-        throw Refused.byTheDatabase(Repairs.sentence(e));
+        throw Refused.byTheDatabase(inCommands(Repairs.sentence(e)));
       }
       throw e;
     }
+  }
+
+  /**
+   * The database speaks of its functions and of JMX, whose operations are the same; here they are
+   * commands and options.
+   */
+  static String inCommands(String sentence) {
+    return OPTION
+        .matcher(
+            FUNCTION
+                .matcher(sentence)
+                .replaceAll(
+                    call -> "`%s %s`".formatted(call.group(1), call.group(2).replace('_', '-'))))
+        .replaceAll(option -> "--" + option.group().replace('_', '-'));
   }
 
   void commit() throws SQLException {

@@ -32,7 +32,8 @@ final class InboxCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    throw new CommandLine.ParameterException(spec.commandLine(), "A subcommand is missing.");
+    throw new CommandLine.ParameterException(
+        spec.commandLine(), "A command is missing: what shall be done with the inbox?");
   }
 
   private Settings settings() {

@@ -33,7 +33,8 @@ final class OutboxCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    throw new CommandLine.ParameterException(spec.commandLine(), "A subcommand is missing.");
+    throw new CommandLine.ParameterException(
+        spec.commandLine(), "A command is missing: what shall be done with the outbox?");
   }
 
   private Settings settings() {

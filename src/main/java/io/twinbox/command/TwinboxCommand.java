@@ -9,7 +9,6 @@ import picocli.CommandLine.Spec;
 
 /** The root: every command is registered here. */
 @Command(
-    name = "twinbox",
     description = {
       "Moves events from BigQuery or a service's transaction to Pub/Sub and into a consumer's database, once.",
       ""
@@ -69,7 +68,7 @@ final class TwinboxCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    throw new CommandLine.ParameterException(spec.commandLine(), "A command is missing.");
+    throw new CommandLine.ParameterException(spec.commandLine(), "A command is missing");
   }
 
   static final class Version implements CommandLine.IVersionProvider {

@@ -41,23 +41,11 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   /** Stands behind the last message and tells one worker after the other that it may go. */
   private static final Received END = new Received(null, null);
 
-  /** Batches without trouble after which the next ones may be larger by one message, at first. */
-  private static final int CLEAN_BATCHES = 20;
-
-  /** The same where larger ones have met trouble again and again: some seconds' worth. */
-  private static final int MOST_CLEAN_BATCHES = 2_000;
-
   private final MessageReceiver routes;
   private final TransactionOperations transaction;
   private final int size;
 
-  /** Messages of the next batch; fewer than the size after trouble. */
-  private int limit;
-
-  private int clean;
-  private int cleanNeeded = CLEAN_BATCHES;
-  private boolean cleanSinceTrouble;
-  private boolean grownSinceTrouble;
+  private final BatchLimit limit;
   private final Comparator<Received> byKey;
   private final BlockingQueue<Received> waiting = new LinkedBlockingQueue<>();
 
@@ -84,7 +72,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
     this.routes = routes;
     this.transaction = transaction;
     this.size = size;
-    this.limit = size;
+    this.limit = new BatchLimit(size);
     this.byKey = Comparator.comparing(r -> r.message.getAttributesOrDefault(keyAttribute, ""));
     for (int i = 0; i < threads; i++) {
       Thread worker = new Thread(this::work, "consume-batch-" + i);
@@ -198,7 +186,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
       for (Received first = waiting.take(); first != END; first = waiting.take()) {
         List<Received> batch = new ArrayList<>(size);
         batch.add(first);
-        waiting.drainTo(batch, limit() - 1);
+        waiting.drainTo(batch, limit.messages() - 1);
         if (batch.remove(END)) {
           waiting.add(END);
         }
@@ -254,7 +242,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
       throw e;
     } finally {
       trouble = DatabaseTrouble.takeWord();
-      learn(trouble);
+      limit.learn(trouble);
     }
     // The one that met it was not counted and has taken nothing; it need not come again. One that
     // met it as the first of its batch was alone already.
@@ -267,38 +255,6 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
       return batch.size();
     }
     return told;
-  }
-
-  private synchronized int limit() {
-    return limit;
-  }
-
-  /**
-   * Where messages want the same rows, large batches do little but wait for one another: halves
-   * them, down to one message, and lets them grow again. A deadlock costs a second, so each time
-   * that this was too early, the next try comes after twice as many batches. Troubles in a row, as
-   * when the server restarts, count as one.
-   */
-  private synchronized void learn(boolean trouble) {
-    if (trouble) {
-      limit = Math.max(1, limit / 2);
-      if (cleanSinceTrouble) {
-        cleanNeeded = Math.min(MOST_CLEAN_BATCHES, cleanNeeded * 2);
-      }
-      clean = 0;
-      cleanSinceTrouble = false;
-      grownSinceTrouble = false;
-      return;
-    }
-    cleanSinceTrouble = true;
-    if (limit < size && ++clean >= cleanNeeded) {
-      limit++;
-      clean = 0;
-      if (grownSinceTrouble) {
-        cleanNeeded = Math.max(CLEAN_BATCHES, cleanNeeded / 2);
-      }
-      grownSinceTrouble = true;
-    }
   }
 
   private void applyAlone(Received received) {

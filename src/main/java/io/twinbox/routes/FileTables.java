@@ -53,7 +53,7 @@ final class FileTables {
           Map.entry(
               "from",
               new Reason(
-                  "a bare `from` has no description or group, and its id is made up at each start",
+                  "a bare `from` has no description, and its id is made up at each start",
                   "Write `- route:` with `id:` and, below it, `from:`.")),
           Map.entry(
               "onException",

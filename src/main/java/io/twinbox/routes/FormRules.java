@@ -5,8 +5,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * The form of a route: ids, description, group, file name. Ids are JMX and metric names, so Camel
- * must not make them up; and Kaoto deletes YAML comments, so intent stands in the description.
+ * The form of a route: ids, description, file name. Ids are JMX and metric names, so Camel must not
+ * make them up; and Kaoto deletes YAML comments, so intent stands in the description.
  */
 final class FormRules {
   private static final String SUFFIX = ".camel.yaml";
@@ -67,12 +67,6 @@ final class FormRules {
           route.key(),
           "the route has no description; Hawtio and Kaoto show only an id",
           "Write `description:` with what it does and why.");
-    }
-    if (Yaml.text(route.body(), "group").filter(text -> !text.isBlank()).isEmpty()) {
-      report.at(
-          route.key(),
-          "the route has no group, so nothing can be said about its route set as a whole",
-          "Write `group: <route set>`.");
     }
     String name = route.file().name().replace('\\', '/');
     String last = name.substring(name.lastIndexOf('/') + 1);

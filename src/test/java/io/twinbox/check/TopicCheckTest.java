@@ -173,30 +173,30 @@ class TopicCheckTest {
             "handle.camel.yaml",
             "- convertBodyTo:",
             "- convertBodyTwo:",
-            "handle.camel.yaml:14:",
+            "handle.camel.yaml:13:",
             "convertBodyTwo"),
         mistake(
             "handle.camel.yaml",
             "- convertBodyTo:\n            id: invoices-payload\n            description: The payload as text\n            type: java.lang.String\n            charset: UTF-8",
             "- wireTap:\n            id: invoices-payload\n            uri: direct\n            parameters:\n              name: handle",
-            "handle.camel.yaml:14: route invoices-handle, step invoices-payload:"),
+            "handle.camel.yaml:13: route invoices-handle, step invoices-payload:"),
         mistake(
             "handle.camel.yaml",
             "{{twinbox.topic-dir}}/post-ledger.sql",
             "{{twinbox.topic-dri}}/post-ledger.sql",
-            "handle.camel.yaml:24: route invoices-handle, step invoices-post-ledger:",
+            "handle.camel.yaml:23: route invoices-handle, step invoices-post-ledger:",
             "twinbox.topic-dri has no value"),
         mistake(
             "handle.camel.yaml",
             "noop: true",
             "nop: true",
-            "handle.camel.yaml:25: route invoices-handle, step invoices-post-ledger: `nop` is no option of the endpoint `sql`",
+            "handle.camel.yaml:24: route invoices-handle, step invoices-post-ledger: `nop` is no option of the endpoint `sql`",
             "Did you mean `noop`?"),
         mistake(
             "handle.camel.yaml",
             "post-ledger.sql",
             "post-legder.sql",
-            "handle.camel.yaml:24:",
+            "handle.camel.yaml:23:",
             "there is no statement file"),
         mistake(
             "post-ledger.sql",
@@ -243,7 +243,7 @@ class TopicCheckTest {
             "query.sql",
             "invoice.event_id AS",
             "invoice.event_idd AS",
-            "query.sql:12:",
+            "query.sql:13:",
             "event_idd"),
         mistake(
             "topic.properties",
@@ -296,7 +296,7 @@ class TopicCheckTest {
         .isInstanceOf(AssertionError.class)
         .hasMessageStartingWith("3 findings:")
         .hasMessageContaining("post-ledger.sql:2: ")
-        .hasMessageContaining("handle.camel.yaml:25: ");
+        .hasMessageContaining("handle.camel.yaml:24: ");
   }
 
   @Test

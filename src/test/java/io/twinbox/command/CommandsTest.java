@@ -37,7 +37,9 @@ class CommandsTest {
 
   @Test
   void helpOfACommandSaysItsOptions() {
-    assertThat(CommandRun.of("help", "outbox").out()).contains("republish", "--topic");
+    assertThat(CommandRun.of("help", "outbox").out())
+        .startsWith("Usage: java -jar twinbox.jar outbox [-h]")
+        .contains("republish", "--topic");
     CommandRun run = CommandRun.of("outbox", "replay", "--help");
     assertThat(run.exitCode()).isZero();
     assertThat(run.out()).contains("--reason", "--who", "--yes", "--error-like");
@@ -47,16 +49,25 @@ class CommandsTest {
   void mistakesAreNamedWithWhatThereIs() {
     CommandRun run = CommandRun.of("outbux");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
-    assertThat(run.err()).contains("'outbux'").contains("outbox");
+    assertThat(run.err())
+        .contains(
+            "There is no command `outbux`. There are: backfill, check, inbox, outbox, produce, reconcile.")
+        .contains("`java -jar twinbox.jar --help`");
+    run = CommandRun.of("inbox", "dad", "--consumer=ledger");
+    assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
+    assertThat(run.err())
+        .contains(
+            "There is no command `dad` of inbox. There are: assign-key, audit, dead, discard,")
+        .contains("`java -jar twinbox.jar inbox --help`");
     run = CommandRun.of("outbox", "dead", "--eror-like=x");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
     assertThat(run.err()).contains("--eror-like").contains("--error-like");
     run = CommandRun.of("outbox");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
-    assertThat(run.err()).contains("subcommand is missing").contains("replay");
+    assertThat(run.err()).contains("A command is missing").contains("replay");
     run = CommandRun.of("backfill", "--from=2026-01-01");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
-    assertThat(run.err()).contains("--until").contains("--step");
+    assertThat(run.err()).contains("--until").contains("`java -jar twinbox.jar backfill --help`");
     run = CommandRun.of("outbox", "replay", "--who=mia", "--topic=orders");
     assertThat(run.exitCode()).isEqualTo(Commands.USAGE);
     assertThat(run.err()).contains("--reason");

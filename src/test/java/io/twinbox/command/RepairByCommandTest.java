@@ -126,6 +126,16 @@ class RepairByCommandTest extends PromiseTest {
     run = command("inbox", "discard", "17", WHY, WHO, "--yes");
     assertThat(run.exitCode()).isEqualTo(Commands.FINDINGS);
     assertThat(run.err()).contains("17 is unknown");
+    // The functions' hints, in the words of the command line.
+    assertThat(command("outbox", "discard", "--topic=orders", WHY, WHO).err())
+        .contains("`outbox discard`: topic orders has no dead event")
+        .contains("`outbox dead` lists the dead events.")
+        .doesNotContain("outbox_", "JMX");
+    assertThat(command("inbox", "replay", "--consumer=ledger", WHY, WHO).err())
+        .contains("`inbox dead` lists them. Letters without a key need `inbox assign-key` first")
+        .doesNotContain("inbox_", "JMX");
+    assertThat(command("outbox", "replay", "--topic=orders", "--per-second=0", WHY, WHO).err())
+        .contains("--per-second is 0; give 1 or more");
     assertThat(count("twinbox_audit")).isZero();
   }
 

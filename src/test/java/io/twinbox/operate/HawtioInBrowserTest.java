@@ -11,9 +11,14 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.apache.camel.CamelContext;
 import org.apache.camel.ServiceStatus;
+import org.apache.camel.model.ModelCamelContext;
+import org.apache.camel.model.RouteDefinition;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -174,9 +179,7 @@ class HawtioInBrowserTest extends ServingTest {
     }
     picture("hawtio-routes");
 
-    expand("dispatch");
-    // The group has the name of its first route.
-    click(element(TREE, "dispatch", 1));
+    click(element(TREE, "dispatch", 0));
     click(element("a", "Operations", 0));
     CamelContext camel = context.getBean(CamelContext.class);
     execute(operation("suspend()"));
@@ -208,6 +211,59 @@ class HawtioInBrowserTest extends ServingTest {
         .isEqualTo("mia: table is back");
   }
 
+  /** What the diagram shows now: steps and how many exchanges went through each. */
+  private Map<String, String> diagram() {
+    Map<String, String> steps = new TreeMap<>();
+    for (WebElement node : browser.findElements(By.cssSelector(".camel-node-content"))) {
+      steps.put(
+          node.findElement(By.className("camel-node-id"))
+              .getDomProperty("textContent")
+              .replaceAll(".*ID: (.*)\\)", "$1"),
+          node.findElement(By.className("number")).getDomProperty("textContent"));
+    }
+    return steps;
+  }
+
+  @Test
+  void everyRouteShowsItsDiagramWithCountsAndItsSource() throws Exception {
+    createTopicAndSubscription();
+    ConfigurableApplicationContext context =
+        serve(
+            "dispatch,consume,maintain",
+            "spring.security.user.name=mia",
+            "spring.security.user.password=correct horse");
+    put("one");
+    eventually().until(() -> effects().equals(List.of("one")));
+    logIn("mia", "correct horse");
+    eventually().until(() -> browser.getCurrentUrl().contains("/actuator/hawtio"));
+    browser.get(at("/actuator/hawtio/camel"));
+    click(element(TREE, "routes", 0));
+    List<RouteDefinition> routes = context.getBean(ModelCamelContext.class).getRouteDefinitions();
+    assertThat(routes).hasSizeGreaterThan(10);
+    for (RouteDefinition route : routes) {
+      click(element(TREE, route.getRouteId(), 0));
+      click(element("a", "Route Diagram", 0));
+      Set<String> expected = new TreeSet<>();
+      expected.add(route.getInput().getId());
+      route.getOutputs().forEach(step -> expected.add(step.getId()));
+      eventually()
+          .ignoreException(StaleElementReferenceException.class)
+          .untilAsserted(() -> assertThat(diagram()).containsKeys(expected.toArray(String[]::new)));
+    }
+    click(element(TREE, "apply", 0));
+    click(element("a", "Route Diagram", 0));
+    eventually()
+        .ignoreException(StaleElementReferenceException.class)
+        .untilAsserted(() -> assertThat(diagram()).containsEntry("apply-once", "1").hasSize(4));
+    picture("hawtio-diagram");
+    click(element("a", "Source", 0));
+    eventually()
+        .untilAsserted(
+            () ->
+                assertThat(browser.findElement(By.cssSelector(".view-lines")).getText())
+                    .contains("idempotentConsumer", "apply-handle"));
+  }
+
   @Test
   void theLocalRunsConsoleOpensWithoutALogin() {
     createTopicAndSubscription();
@@ -217,7 +273,6 @@ class HawtioInBrowserTest extends ServingTest {
     click(element(TREE, "routes", 0));
     element("td", "publish", 0);
     // Its requests carry the token, or they would be refused here too.
-    expand("dispatch");
     click(element(TREE, "publish", 0));
     click(element("a", "Operations", 0));
     WebElement reset = operation("reset()");

@@ -158,6 +158,48 @@ class ManagementPortTest extends ServingTest {
     assertThat(status("/actuator/hawtio/index.html", "localhost:" + port)).isEqualTo(200);
   }
 
+  /** A stranger must not be able to fill the log, on either port. */
+  @Test
+  void whatTheFirewallRefusesIsNotLogged(CapturedOutput output) throws IOException {
+    createTopicAndSubscription();
+    ConfigurableApplicationContext context = serve("dispatch", "logging.level.root=INFO");
+    int management = port;
+    int other = context.getEnvironment().getProperty("local.server.port", Integer.class);
+    int before = output.getAll().length();
+    for (int each : new int[] {management, other}) {
+      port = each;
+      for (String path :
+          List.of(
+              "/actuator/jolokia;/version",
+              "/actuator/health/liveness;a=b",
+              "/actuator//jolokia",
+              "/actuator/%2e%2e/jolokia",
+              "/a%00b",
+              "/a%25b",
+              "/a%5cb")) {
+        assertThat(status(path, "127.0.0.1:" + port)).as(path).isEqualTo(400);
+      }
+    }
+    port = management;
+    assertThat(get("/actuator/health/liveness").statusCode()).isEqualTo(200);
+    assertThat(output.getAll().substring(before))
+        .doesNotContain("\tat ", "Exception", "jolokia;", " ERROR ", " WARN ");
+  }
+
+  /** The commands beside those on beans: only what the policy names. */
+  @Test
+  void jolokiaRegistersNobodyForNotifications() throws Exception {
+    createTopicAndSubscription();
+    serve("dispatch", login());
+    for (String command : List.of("register", "ping", "list", "unregister")) {
+      JsonNode answer =
+          jolokia("{\"type\":\"notification\",\"command\":\"" + command + "\",\"client\":\"a\"}");
+      assertThat(answer.get("status").asInt()).as(command + answer).isEqualTo(403);
+    }
+    assertThat(jolokia("{\"type\":\"version\"}").get("status").asInt()).isEqualTo(200);
+    assertThat(jolokia("{\"type\":\"config\"}").get("status").asInt()).isNotEqualTo(200);
+  }
+
   /** Of a request with any Host header; the client of the JDK sends its own only. */
   private int status(String path, String host) throws IOException {
     try (Socket socket = new Socket("127.0.0.1", port)) {

@@ -321,6 +321,15 @@ class RolesTest extends ProduceTest {
             jdbc.queryForObject(
                 "SELECT who FROM twinbox_audit ORDER BY id DESC LIMIT 1", String.class))
         .startsWith(user("operate"));
+
+    jdbcAs("operate")
+        .queryForList(
+            "SELECT inbox_assign_key(id, 'three', 'for a friend', 'mia') FROM inbox_dead('ledger') WHERE idempotency_key IS NULL");
+    assertThat(
+            jdbc.queryForObject(
+                "SELECT who || ' ' || db_user FROM twinbox_audit ORDER BY id DESC LIMIT 1",
+                String.class))
+        .isEqualTo("mia " + user("operate"));
   }
 
   @Test
