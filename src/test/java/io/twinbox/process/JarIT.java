@@ -215,7 +215,7 @@ class JarIT {
         .doesNotContain("Tomcat", "Camel", "Hikari", "Flyway");
     TwinboxProcess mistake = keep(TwinboxProcess.jar("jar-mistake").arguments("chekc").start());
     assertThat(mistake.exitCode(PATIENCE)).as(mistake.output()).isEqualTo(2);
-    assertThat(mistake.output()).contains("'chekc'", "check");
+    assertThat(mistake.output()).contains("There is no command `chekc`", "check");
   }
 
   // The flow --------------------------------------------------------------------------------------
