@@ -75,6 +75,33 @@ locked AS MATERIALIZED (
     FOR UPDATE OF d SKIP LOCKED) AS l
   LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
 ),
+-- Due rows that this claim cannot have now and that need no other event to be claimed: behind a row in flight, or of a key
+-- that another pod is claiming. Not behind a row that waits: it takes them along when it is due.
+held AS MATERIALIZED (
+  SELECT c.n
+  FROM candidate AS c
+  CROSS JOIN LATERAL (
+    SELECT d.ordering_key, d.claim_token, d.next_retry_at, d.dead_at
+    FROM pubsub_outbox_due AS d
+    WHERE d.seq = c.seq
+    LIMIT 1) AS h
+  WHERE h.dead_at IS NULL
+    AND CASE
+          WHEN h.claim_token IS NULL
+            THEN h.next_retry_at <= now() AND NOT EXISTS (SELECT FROM locked AS l WHERE l.n = c.n)
+          ELSE EXISTS (
+            SELECT
+            FROM (SELECT b.claim_token
+                  FROM pubsub_outbox_due AS b
+                  WHERE b.topic_name = :#${properties:topic.name}
+                    AND b.ordering_key = h.ordering_key
+                    AND b.seq > c.seq
+                    AND b.claim_token IS NULL
+                  ORDER BY b.topic_name, b.ordering_key, b.seq
+                  LIMIT 1) AS behind)
+        END
+  LIMIT 1
+),
 -- The keys share the limit.
 share AS MATERIALIZED (
   SELECT greatest(1, CAST(:#${exchangeProperty.claimLimit} AS int) / greatest(count(*), 1)) AS rows_of_key
@@ -133,6 +160,7 @@ scan AS (
          (SELECT count(*) FROM fresh) < 2000
            AND (SELECT count(*) FROM locked) < CAST(:#${exchangeProperty.claimLimit} AS int)
            AND (SELECT count(*) FROM fitting) = (SELECT count(*) FROM run)
+           AND NOT EXISTS (SELECT FROM held)
            AND NOT EXISTS (SELECT FROM run GROUP BY n HAVING count(*) >= (SELECT rows_of_key FROM share)) AS complete,
          CASE
            WHEN (SELECT count(*) FROM fitting) < (SELECT count(*) FROM run)

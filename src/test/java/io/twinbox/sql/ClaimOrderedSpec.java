@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.twinbox.sql.Outbox.Claim;
 import io.twinbox.sql.Outbox.Outcome;
+import java.sql.Connection;
+import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -223,6 +225,29 @@ abstract class ClaimOrderedSpec extends DatabaseSpec {
     assertThat(outbox.claimOrderedFrom(10, floor).rows()).as("while the key is claimed").isEmpty();
     outbox.publishAll(shared);
     assertThat(outbox.claimOrderedFrom(10, floor).rows()).hasSize(5);
+  }
+
+  /** Or a backlog that a blocked key has gathered would move by one claim a sweep. */
+  @Test
+  void claimSaysThatItLeftTheRowsBehindAKeyThatIsClaimedOrLocked() throws Exception {
+    outbox.emit(7, "key");
+    Claim first = outbox.claimOrdered(4, "");
+    assertThat(first.rows()).hasSize(4);
+    assertThat(outbox.claimOrdered(4, "").complete()).as("three behind four claimed").isFalse();
+    outbox.publishAll(first);
+    try (Connection other = db.connect();
+        Statement statement = other.createStatement()) {
+      other.setAutoCommit(false);
+      statement.execute("SELECT FROM pubsub_outbox_due FOR UPDATE");
+      Claim skipped = outbox.claimOrdered(4, "");
+      assertThat(skipped.rows()).isEmpty();
+      assertThat(skipped.complete()).as("three that another pod is claiming").isFalse();
+    }
+    Claim last = outbox.claimOrdered(4, "");
+    assertThat(last.rows()).hasSize(3);
+    assertThat(outbox.claimOrdered(4, "").complete()).as("nothing behind the claimed").isTrue();
+    outbox.makeWaiting(outbox.emit(2, "waits").get(0));
+    assertThat(outbox.claimOrdered(4, "").complete()).as("a key that waits").isTrue();
   }
 
   @Test
