@@ -110,16 +110,15 @@ class DocumentationTest {
     List<String> broken = new ArrayList<>();
     int found = 0;
     for (Path document : documents()) {
-      Matcher link = Pattern.compile("\\]\\(([^)#\\s]*)(?:#([^)\\s]*))?\\)").matcher(read(document));
+      Matcher link =
+          Pattern.compile("\\]\\(([^)#\\s]*)(?:#([^)\\s]*))?\\)").matcher(read(document));
       while (link.find()) {
         if (link.group(1).startsWith("http")) {
           continue;
         }
         found++;
         Path target =
-            link.group(1).isEmpty()
-                ? document
-                : document.resolveSibling(link.group(1)).normalize();
+            link.group(1).isEmpty() ? document : document.resolveSibling(link.group(1)).normalize();
         boolean there =
             Files.exists(target)
                 && (link.group(2) == null
@@ -149,7 +148,9 @@ class DocumentationTest {
     String metrics = read(Path.of("docs/metrics.md"));
     StringBuilder sql = new StringBuilder();
     try (Stream<Path> files = Files.walk(Path.of("sql"))) {
-      files.filter(file -> file.toString().endsWith(".sql")).forEach(file -> sql.append(read(file)));
+      files
+          .filter(file -> file.toString().endsWith(".sql"))
+          .forEach(file -> sql.append(read(file)));
     }
     List<String> unknown = new ArrayList<>();
     int found = 0;
@@ -183,7 +184,8 @@ class DocumentationTest {
           }
         }
         Matcher object =
-            Pattern.compile("\\b(?:outbox|inbox|produce|pubsub_outbox|transactional_inbox|twinbox)_[a-z_]*[a-z]\\b")
+            Pattern.compile(
+                    "\\b(?:outbox|inbox|produce|pubsub_outbox|transactional_inbox|twinbox)_[a-z_]*[a-z]\\b")
                 .matcher(text);
         while (object.find()) {
           found++;

@@ -67,7 +67,8 @@ class ProvisionTest {
     assertThat(option(update, "expiration-period")).isEqualTo("never");
     assertThat(option(update, "min-retry-delay")).isEqualTo("10s");
     assertThat(option(update, "max-retry-delay")).isEqualTo("600s");
-    assertThat(option(update, "dead-letter-topic")).isEqualTo("projects/my-project/topics/invoices-dead");
+    assertThat(option(update, "dead-letter-topic"))
+        .isEqualTo("projects/my-project/topics/invoices-dead");
     int attempts = Integer.parseInt(option(update, "max-delivery-attempts"));
     assertThat(attempts)
         .isGreaterThan(Integer.parseInt(settings.getProperty("twinbox.consume.max-attempts")))
@@ -212,9 +213,16 @@ class ProvisionTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "--retention=600s", "--retention=10m", "--retention=744h", "--retention=31d",
-        "--subscription=Ledger.of_all~the+world%-", "--instance=a", "--dataset=B_2",
-        "--namespace=0", "--database=_x-1", "--topic=abc"
+        "--retention=600s",
+        "--retention=10m",
+        "--retention=744h",
+        "--retention=31d",
+        "--subscription=Ledger.of_all~the+world%-",
+        "--instance=a",
+        "--dataset=B_2",
+        "--namespace=0",
+        "--database=_x-1",
+        "--topic=abc"
       })
   void valueAtGooglesLimitIsTaken(String argument) throws Exception {
     assertThat(run(List.of("--dry-run", argument))).isNotEmpty();
@@ -235,8 +243,7 @@ class ProvisionTest {
   }
 
   @Test
-  void subscriptionThatIsThereAndReadsAnotherTopicIsRefusedBeforeAnythingIsDone()
-      throws Exception {
+  void subscriptionThatIsThereAndReadsAnotherTopicIsRefusedBeforeAnythingIsDone() throws Exception {
     Path told = standIns();
     there("projects/my-project/topics/orders ");
     assertThat(refusal(INVOICES)).contains("reads projects/my-project/topics/orders; write anoth");
@@ -362,7 +369,8 @@ class ProvisionTest {
   }
 
   private static List<String> rolesOf(List<String> commands, String set) {
-    String member = "--member=serviceAccount:invoices-" + set + "@my-project.iam.gserviceaccount.com";
+    String member =
+        "--member=serviceAccount:invoices-" + set + "@my-project.iam.gserviceaccount.com";
     Pattern granted =
         Pattern.compile("gcloud (?:pubsub )?(\\w+) add-iam-policy-binding .*--role=(\\S+)");
     List<String> roles = new ArrayList<>();
