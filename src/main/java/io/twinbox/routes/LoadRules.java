@@ -1,5 +1,6 @@
 package io.twinbox.routes;
 
+import io.twinbox.config.Causes;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
@@ -29,6 +30,12 @@ public final class LoadRules {
   private static final Pattern SQL_PROPERTY =
       Pattern.compile(":#\\$(?:simple)?\\{properties:([^:}]+)}");
 
+  private static final Pattern SQL_EXPRESSION =
+      Pattern.compile(":#(?:in:)?(\\$(?:simple)?\\{[^{}]*})");
+  private static final Pattern FUNCTION = Pattern.compile("\\$(?:simple)?\\{[^${}]*}");
+  private static final String SIMPLE =
+      "Write a function of Camel's simple language, such as ${body}, ${body[name]}, ${header.name} or ${exchangeProperty.name}.";
+
   /** Resolved by Camel from what a component is, not by us. */
   private static final Set<String> WITHOUT_OPTIONS = Set.of("kamelet");
 
@@ -53,7 +60,11 @@ public final class LoadRules {
     for (String reference : RouteRules.statements(files, surroundings)) {
       surroundings
           .text(reference)
-          .ifPresent(text -> findings.addAll(properties(reference, text, surroundings)));
+          .ifPresent(
+              text -> {
+                findings.addAll(properties(reference, text, surroundings));
+                findings.addAll(expressions(reference, text, camel));
+              });
     }
     return findings.stream().distinct().sorted(Finding.ORDER).toList();
   }
@@ -73,6 +84,22 @@ public final class LoadRules {
         for (Step step : steps) {
           EndpointRules.target(step, surroundings)
               .ifPresent(endpoint -> options(endpoint, step, camel, report));
+        }
+        for (Step step : steps) {
+          types(step, camel, report);
+          Expressions.of(step.body())
+              .filter(e -> !e.language().equals("constant"))
+              .ifPresent(
+                  e ->
+                      Yaml.text(e.at())
+                          .map(text -> fault(text, camel))
+                          .ifPresent(
+                              fault ->
+                                  report.at(
+                                      e.at(),
+                                      step,
+                                      "Camel cannot read the expression: " + fault,
+                                      SIMPLE)));
         }
         placeholders(body, surroundings, steps, report);
       }
@@ -127,6 +154,61 @@ public final class LoadRules {
       }
     }
     return findings;
+  }
+
+  /** What a statement's parameters read, by Camel's simple language. */
+  private static List<Finding> expressions(String reference, String text, CamelContext camel) {
+    List<Finding> findings = new ArrayList<>();
+    SqlText sql = new SqlText(text);
+    Matcher matcher = SQL_EXPRESSION.matcher(text);
+    while (matcher.find()) {
+      String fault =
+          sql.part(matcher.start()) == SqlText.Part.CODE ? fault(matcher.group(1), camel) : null;
+      if (fault != null) {
+        findings.add(
+            new Finding(
+                reference.replaceFirst("^(?:classpath|file):", ""),
+                sql.line(matcher.start()),
+                null,
+                null,
+                "every message would fail at the parameter `%s`: %s"
+                    .formatted(matcher.group(), fault),
+                SIMPLE));
+      }
+    }
+    return findings;
+  }
+
+  /** What Camel's simple language has against the functions of a text, or null. */
+  private static String fault(String text, CamelContext camel) {
+    Matcher function = FUNCTION.matcher(text);
+    while (function.find()) {
+      try {
+        camel.resolveLanguage("simple").createExpression(function.group());
+      } catch (RuntimeException e) {
+        return Causes.describe(e).replaceFirst(" at location \\d+.*", "").replaceFirst("\\.$", "");
+      }
+    }
+    return null;
+  }
+
+  /** Steps that name a class by `type`. */
+  private static void types(Step step, CamelContext camel, Report report) {
+    if (!step.name().startsWith("convert")) {
+      return;
+    }
+    Yaml.get(step.body(), "type")
+        .ifPresent(
+            at -> {
+              String type = Yaml.text(at).orElse("");
+              if (!type.contains("{{") && camel.getClassResolver().resolveClass(type) == null) {
+                report.at(
+                    at,
+                    step,
+                    "there is no class `%s`, so Camel would not start".formatted(type),
+                    "Write its full name, java.lang.String for a text.");
+              }
+            });
   }
 
   private static void options(Endpoint endpoint, Step step, CamelContext camel, Report report) {
