@@ -120,9 +120,10 @@ public final class QueryCheck {
   }
 
   /**
-   * A run's message names the file, and where BigQuery says it, line and column; a finding does.
+   * A run's message names the file, and where BigQuery says it, line and column; a finding has them
+   * as its own.
    */
-  private static Finding finding(Path file, String said) {
+  public static Finding finding(Path file, String said) {
     Matcher position =
         Pattern.compile("(?s)" + Pattern.quote(file.toString()) + "(?::(\\d+):\\d+)?:? (.*)")
             .matcher(said);

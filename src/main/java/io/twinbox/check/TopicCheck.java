@@ -388,8 +388,10 @@ public final class TopicCheck {
         findings.addAll(faults);
         String unplanned =
             faults.isEmpty() && Files.isRegularFile(file) ? QueryCheck.unplanned(properties) : null;
-        if (unplanned != null) {
+        if (unplanned != null && unplanned.contains("twinbox.")) {
           said(unplanned, "");
+        } else if (unplanned != null) {
+          findings.add(QueryCheck.finding(file, unplanned));
         }
         if (!bigQuery) {
           notLooked.add("BigQuery, which was not asked for: the query was not tried");

@@ -251,8 +251,6 @@ public final class SettingsCheck {
     if (deployed && !sets.equals(Set.of("maintain"))) {
       require(missing, "google.cloud.project");
     }
-    checkName("topic.name", "invoices");
-    checkName("subscription.name", "invoices-ledger");
     if (!missing.isEmpty()) {
       throw new StartupException(
           "%s %s missing; the route set%s %s %s."
@@ -268,15 +266,17 @@ public final class SettingsCheck {
                   properties.topicDir().resolve("topic.properties"),
                   properties.topicDir()));
     }
+    checkName("topic.name", "invoices");
+    checkName("subscription.name", "invoices-ledger");
   }
 
   /** By Pub/Sub's rule for names (cloud.google.com/pubsub/docs/pubsub-basics#resource_names). */
   private void checkName(String property, String example) {
-    String value = environment.getProperty(property, "").strip();
-    if (!value.isEmpty() && !NAME.matcher(value).matches()) {
+    String value = environment.getProperty(property, "");
+    if (!value.isBlank() && !NAME.matcher(value).matches()) {
       throw new StartupException(
           "%s is '%s', which is no name in Pub/Sub.".formatted(variable(property), value),
-          "Write the short name, as %s: a letter first, then 2 to 254 letters, digits and - . _ ~ + %%; no quotes, no projects/…, and not goog at its beginning."
+          "Write the short name, as %s: a letter first, then 2 to 254 letters, digits and - . _ ~ + %%; no quotes, no spaces, no projects/…, and not goog at its beginning."
               .formatted(example));
     }
   }

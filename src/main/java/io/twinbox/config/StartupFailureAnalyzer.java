@@ -105,7 +105,8 @@ public class StartupFailureAnalyzer implements FailureAnalyzer {
     if (type == boolean.class || type == Boolean.class) {
       return "Write true or false";
     }
-    return ClassUtils.isPrimitiveOrWrapper(type) ? "Write a number" : "Correct it";
+    boolean number = type != null && Number.class.isAssignableFrom(ClassUtils.resolvePrimitiveIfNecessary(type));
+    return number ? "Write a number" : "Correct it";
   }
 
   private static String stands(BindException e) {
@@ -113,7 +114,9 @@ public class StartupFailureAnalyzer implements FailureAnalyzer {
     if (origin instanceof OriginProvider wrapped && wrapped.getOrigin() != null) {
       origin = wrapped.getOrigin();
     }
-    if (origin instanceof TextResourceOrigin text && text.getLocation() != null) {
+    if (origin instanceof TextResourceOrigin text
+        && text.getLocation() != null
+        && text.getResource() != null) {
       return ", in line %d of %s"
           .formatted(text.getLocation().getLine() + 1, text.getResource().getFilename());
     }
