@@ -105,7 +105,8 @@ public class StartupFailureAnalyzer implements FailureAnalyzer {
     if (type == boolean.class || type == Boolean.class) {
       return "Write true or false";
     }
-    boolean number = type != null && Number.class.isAssignableFrom(ClassUtils.resolvePrimitiveIfNecessary(type));
+    boolean number =
+        type != null && Number.class.isAssignableFrom(ClassUtils.resolvePrimitiveIfNecessary(type));
     return number ? "Write a number" : "Correct it";
   }
 

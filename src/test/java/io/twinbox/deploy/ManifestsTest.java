@@ -159,8 +159,7 @@ class ManifestsTest {
 
   /** A second topic as docs/deploy.md says: both folders copied, the name replaced. */
   @Test
-  void twoTopicsOfANamespaceHaveNothingInCommonAndAlertOnce(@TempDir Path copy)
-      throws IOException {
+  void twoTopicsOfANamespaceHaveNothingInCommonAndAlertOnce(@TempDir Path copy) throws IOException {
     for (Path tree : List.of(K8S, TOPICS)) {
       try (Stream<Path> files = Files.walk(tree)) {
         for (Path file : files.filter(Files::isRegularFile).toList()) {

@@ -213,8 +213,7 @@ class AlertsTest extends ServingTest {
         assertThat(by.group(1).split(", "))
             .as(rule.getKey())
             .containsAnyOf("topic", "consumer", "job", "table");
-        String summary =
-            (String) ((Map<?, ?>) rule.getValue().get("annotations")).get("summary");
+        String summary = (String) ((Map<?, ?>) rule.getValue().get("annotations")).get("summary");
         assertThat(Arrays.stream(by.group(1).split(", ")).map(l -> "$labels." + l + " "))
             .as(rule.getKey() + ": " + summary)
             .anyMatch(summary::contains);
