@@ -13,8 +13,11 @@ import java.util.function.BiFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.camel.CamelContext;
+import org.apache.camel.NoSuchBeanException;
 import org.apache.camel.impl.DefaultCamelContext;
+import org.apache.camel.language.simple.types.SimpleIllegalSyntaxException;
 import org.apache.camel.spi.EndpointUriFactory;
+import org.apache.camel.spi.Language;
 import org.snakeyaml.engine.v2.nodes.Node;
 import org.snakeyaml.engine.v2.nodes.NodeTuple;
 import org.snakeyaml.engine.v2.nodes.ScalarNode;
@@ -179,13 +182,20 @@ public final class LoadRules {
     return findings;
   }
 
-  /** What Camel's simple language has against the functions of a text, or null. */
+  /**
+   * What Camel's simple language has against the functions of a text, or null. Only its grammar: a
+   * bean that an expression names may well be there in a process.
+   */
   private static String fault(String text, CamelContext camel) {
+    Language simple = camel.resolveLanguage("simple");
     Matcher function = FUNCTION.matcher(text);
     while (function.find()) {
       try {
-        camel.resolveLanguage("simple").createExpression(function.group());
-      } catch (RuntimeException e) {
+        simple.createExpression(function.group());
+      } catch (SimpleIllegalSyntaxException e) {
+        if (Causes.any(e, NoSuchBeanException.class::isInstance)) {
+          continue;
+        }
         return Causes.describe(e).replaceFirst(" at location \\d+.*", "").replaceFirst("\\.$", "");
       }
     }

@@ -138,6 +138,44 @@ class TopicCheckTest {
         .allMatch(f -> f.file().endsWith("topic.properties") && f.line() == 3);
   }
 
+  /** As the settings of a backfill's job are checked before it runs. */
+  @Test
+  void windowOfABackfillIsLookedAt() throws IOException {
+    TopicCheck backfill =
+        check()
+            .with("twinbox.produce.backfill.from", "2026-01-01T00:00:00Z")
+            .with("twinbox.produce.backfill.until", "2026-02-01T00:00:00Z");
+    assertThat(backfill.run().findings()).isEmpty();
+    assertThat(
+            backfill
+                .with("twinbox.produce.backfill.until", "2025-02-01T00:00:00Z")
+                .run()
+                .findings())
+        .singleElement()
+        .satisfies(f -> assertThat(f.problem()).contains("backfill.until", "is not above"));
+    edit("query.sql", "BETWEEN @watermark AND @last", ">= @watermark");
+    assertThat(
+            backfill
+                .with("twinbox.produce.backfill.until", "2026-02-01T00:00:00Z")
+                .run()
+                .findings())
+        .singleElement()
+        .satisfies(
+            f -> {
+              assertThat(f.file()).endsWith("query.sql");
+              assertThat(f.problem()).contains("does not use @last");
+            });
+  }
+
+  @Test
+  void queryThatIsNotWrittenYetIsNamed() throws IOException {
+    Files.writeString(folder.resolve("query.sql"), "-- To be written.\n");
+    assertThat(check().run().findings())
+        .singleElement()
+        .satisfies(
+            f -> assertThat(f.toString()).contains("query.sql:1: the file has no statement"));
+  }
+
   static Stream<Arguments> mistakes() {
     return Stream.of(
         mistake(
