@@ -324,7 +324,11 @@ abstract class PlanSpec extends DatabaseSpec {
 
     System.out.printf(
         "look on %s: queue %d pages, among many %d; sources %d, among many runs %d%n",
-        db.string("SHOW server_version"), queue, fullQueue.buffers(), sources, fullSources.buffers());
+        db.string("SHOW server_version"),
+        queue,
+        fullQueue.buffers(),
+        sources,
+        fullSources.buffers());
     // What waits is counted too, a page for each row at most.
     assertThat(fullQueue.buffers()).isLessThan(2 * (DUE + WAITING));
     assertThat(fullQueue.json().toString())
