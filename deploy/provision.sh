@@ -3,14 +3,24 @@
 # workload identity. Safe to run again. Prints every command first; with --dry-run only that.
 #
 #   deploy/provision.sh --topic=invoices --subscription=invoices-ledger --instance=twinbox --database=twinbox \
-#     --dataset=billing --namespace=twinbox --project=my-project [--ordered] [--dry-run]
+#     --dataset=billing --namespace=twinbox --project=my-project --dry-run
+#
+#   --project=       Google Cloud project; without it the one that gcloud is set to
+#   --topic=         the topic; the service accounts are named after it
+#   --subscription=  the subscription that consume reads
+#   --instance=      Cloud SQL instance, which must be there
+#   --database=      database on it
+#   --dataset=       BigQuery dataset that produce reads, of this project; leave it out where nothing is read
+#   --namespace=     Kubernetes namespace of the pods; twinbox
+#   --retention=     how long the subscription keeps what is not acknowledged, 10m to 31d; 7d
+#   --ordered        messages of one ordering key come in order; only a new subscription can be made so
+#   --dry-run        print the commands, tell Google nothing
 #
 # Order matters: the subscriptions are made right after the topic and before anybody may publish, because Pub/Sub drops what is
 # published to a topic without subscriptions. Deploy consume before dispatch for the same reason.
 set -euo pipefail
 
-project=$(gcloud config get-value project 2>/dev/null || true)
-topic='' subscription='' instance='' database='' dataset='' dry_run=false
+project='' topic='' subscription='' instance='' database='' dataset='' dry_run=false
 ordering=()
 namespace=twinbox
 # Kept as long as a subscription may keep: what is not applied within this time is gone from Pub/Sub, and is republished from the
@@ -23,40 +33,98 @@ max_backoff=600s
 max_delivery_attempts=100
 ack_deadline=60
 
+refuse() {
+  echo "provision.sh: $*" >&2
+  exit 2
+}
+
 for argument in "$@"; do
   case $argument in
-    --project=*) project=${argument#*=} ;;
-    --topic=*) topic=${argument#*=} ;;
-    --subscription=*) subscription=${argument#*=} ;;
-    --instance=*) instance=${argument#*=} ;;
-    --database=*) database=${argument#*=} ;;
-    --dataset=*) dataset=${argument#*=} ;;
-    --namespace=*) namespace=${argument#*=} ;;
-    --retention=*) retention=${argument#*=} ;;
-    # Only for a handler that wants an ordering key's messages in order; Pub/Sub then holds a key back behind a failing message.
+    --project=* | --topic=* | --subscription=* | --instance=* | --database=* | --dataset=* | --namespace=* | --retention=*)
+      name=${argument%%=*}
+      # An empty value would be taken for an option that was left out.
+      [[ -n ${argument#*=} ]] || refuse "$name= has no value; write $name=... or leave it out"
+      printf -v "${name#--}" '%s' "${argument#*=}"
+      ;;
+    # Pub/Sub then holds a key back behind a failing message.
     --ordered) ordering=(--enable-message-ordering) ;;
     --dry-run) dry_run=true ;;
     --help | -h)
-      sed -n '2,9s/^# \{0,1\}//p' "$0"
+      sed -n '2,20s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
-    *)
-      echo "provision.sh: $argument is no option of it; --help lists them" >&2
-      exit 2
+    --project | --topic | --subscription | --instance | --database | --dataset | --namespace | --retention)
+      refuse "$argument has no value; write $argument=..., with an equals sign"
       ;;
+    *) refuse "$(printf '%q' "$argument") is no option of it; --help lists them" ;;
   esac
 done
+[[ -n $project ]] || project=$(gcloud config get-value project 2>/dev/null || true)
 
 for required in project topic subscription instance database; do
-  if [[ -z ${!required} ]]; then
-    echo "provision.sh: --$required is missing; --help shows an example" >&2
-    exit 2
-  fi
+  [[ -n ${!required} ]] || refuse "--$required is missing; --help shows an example"
 done
+
+# Refuses the value of an option that is not what Google takes: name, pattern of all of it, and what to write.
+check() {
+  # Ranges of letters are ASCII's, whatever the locale.
+  local LC_ALL=C
+  [[ ${!1} =~ ^($2)$ ]] || refuse "--$1=$(printf '%q' "${!1}"): $3"
+}
+
+# https://cloud.google.com/resource-manager/docs/creating-managing-projects
+check project '[a-z][a-z0-9-]{4,28}[a-z0-9]' \
+  'write the project'"'"'s id, not its name or number: 6 to 30 lower-case letters, digits and dashes, a letter first, no dash last (ids with a domain, example.com:id, are not supported)'
 # A service account's name has 6 to 30 characters; the longest ending is -dispatch.
-if [[ ! $topic =~ ^[a-z][a-z0-9-]{2,20}$ ]]; then
-  echo "provision.sh: --topic=$topic: the service accounts are named after it, so 3 to 21 lower-case letters, digits and dashes" >&2
-  exit 2
+check topic '[a-z][a-z0-9-]{2,20}' \
+  'the service accounts are named after it, so write 3 to 21 lower-case letters, digits and dashes, a letter first'
+# https://cloud.google.com/pubsub/docs/pubsub-basics#resource_names
+check subscription '[A-Za-z][A-Za-z0-9._~+%-]{2,254}' \
+  'write its name, without projects/.../subscriptions/: 3 to 255 letters, digits and any of - . _ ~ + %, a letter first'
+for name in topic subscription; do
+  [[ ${!name} != goog* ]] || refuse "--$name=${!name}: Pub/Sub keeps names that start with goog for itself; write another"
+done
+# https://cloud.google.com/sql/docs/postgres/create-instance
+check instance '[a-z][a-z0-9-]{0,97}' \
+  'write the instance'"'"'s id, without project and region: up to 98 lower-case letters, digits and dashes, a letter first'
+# PostgreSQL takes more, but each of these stands as it is in a JDBC URL and in psql.
+check database '[A-Za-z_][A-Za-z0-9_-]{0,62}' 'write up to 63 letters, digits, underscores and dashes, a letter or underscore first'
+# https://cloud.google.com/bigquery/docs/datasets#dataset-naming
+[[ -z $dataset ]] || check dataset '[A-Za-z0-9_]{1,255}' \
+  'write the name of a dataset of this project, without the project: letters, digits and underscores'
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names
+check namespace '[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?' \
+  'write up to 63 lower-case letters, digits and dashes, no dash first or last'
+check retention '[1-9][0-9]{0,6}[smhd]' 'write a number and s, m, h or d, such as 7d'
+case $retention in
+  *s) seconds=${retention%?} ;;
+  *m) seconds=$((${retention%?} * 60)) ;;
+  *h) seconds=$((${retention%?} * 3600)) ;;
+  *d) seconds=$((${retention%?} * 86400)) ;;
+esac
+((seconds >= 600 && seconds <= 31 * 86400)) || refuse "--retention=$retention: Pub/Sub keeps messages for 10m to 31d"
+# The users of the database are named topic-dispatch@project.iam, and PostgreSQL cuts names off after 63 bytes.
+((${#topic} + ${#project} <= 49)) ||
+  refuse "--topic=$topic: with --project=$project a database user would have a name of more than 63 characters;" \
+    "write a topic of at most $((49 - ${#project})) characters"
+# It would be found there already, on the wrong topic.
+[[ $subscription != "$topic-dead-kept" ]] ||
+  refuse "--subscription=$subscription: so the subscription of the dead-letter topic is named; write another"
+
+if ! $dry_run; then
+  for program in gcloud ${dataset:+bq}; do
+    command -v "$program" >/dev/null || refuse "$program is not on the path; install the Google Cloud CLI, or give --dry-run"
+  done
+  # A subscription that is there already may be another topic's, and its order can no longer be chosen.
+  if there=$(gcloud pubsub subscriptions describe "$subscription" --project="$project" \
+    --format='value[separator=" "](topic,enableMessageOrdering)' 2>/dev/null); then
+    [[ ${there%% *} == "projects/$project/topics/$topic" ]] ||
+      refuse "--subscription=$subscription: it is there already, and reads ${there%% *};" \
+        "write another name, or delete it (what waits in it is lost then)"
+    [[ ${#ordering[@]} -eq 0 || ${there#* } == [Tt]rue ]] ||
+      refuse "--ordered: $subscription is there already, without message ordering, which Pub/Sub cannot change;" \
+        "write another name, or leave --ordered out"
+  fi
 fi
 
 say() {
@@ -113,7 +181,7 @@ unless gcloud pubsub topics describe "$topic" --project="$project" :: \
   gcloud pubsub topics create "$topic" --project="$project"
 unless gcloud pubsub subscriptions describe "$subscription" --project="$project" :: \
   gcloud pubsub subscriptions create "$subscription" --project="$project" --topic="$topic" \
-  --expiration-period=never "${ordering[@]}"
+  --expiration-period=never ${ordering[@]+"${ordering[@]}"}
 run gcloud pubsub subscriptions update "$subscription" --project="$project" \
   --expiration-period=never --message-retention-duration="$retention" --ack-deadline="$ack_deadline" \
   --min-retry-delay="$min_backoff" --max-retry-delay="$max_backoff" \

@@ -7,8 +7,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.stereotype.Component;
@@ -19,8 +17,6 @@ import org.springframework.stereotype.Component;
 class QueryReload implements RouteReload.Check {
 
   private static final String FILE = "query.sql";
-  private static final Pattern LINE =
-      Pattern.compile("(?s)^.*?query\\.sql:(?<line>\\d+):\\d+: (?<said>.*)$");
 
   private final TwinboxProperties properties;
   private final String project;
@@ -71,21 +67,12 @@ class QueryReload implements RouteReload.Check {
       return List.of();
     }
     try {
-      String fault = QueryCheck.fault(project, emulatorHost, properties, topic, edited);
-      if (fault == null) {
-        good = edited;
-        return List.of();
+      Finding fault = QueryCheck.fault(project, emulatorHost, properties, topic, edited);
+      if (fault != null) {
+        return List.of(fault);
       }
-      Matcher line = LINE.matcher(fault);
-      boolean found = line.matches();
-      return List.of(
-          new Finding(
-              path().toString(),
-              found ? Integer.parseInt(line.group("line")) : 1,
-              null,
-              null,
-              (found ? line.group("said") : fault).replaceFirst("\\.$", ""),
-              "Correct the query."));
+      good = edited;
+      return List.of();
     } catch (QueryCheck.Unreachable | IOException e) {
       return List.of(
           new Finding(

@@ -17,6 +17,9 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.convert.DurationStyle;
 import org.springframework.core.io.FileSystemResource;
 import org.springframework.core.io.support.PropertiesLoaderUtils;
@@ -25,7 +28,7 @@ import org.springframework.core.io.support.PropertiesLoaderUtils;
 class ProvisionTest {
 
   private static final String[] INVOICES = {
-    "--project=p1",
+    "--project=my-project",
     "--topic=invoices",
     "--subscription=invoices-ledger",
     "--instance=twinbox",
@@ -45,7 +48,7 @@ class ProvisionTest {
     int publisher =
         find(
             commands,
-            "topics add-iam-policy-binding invoices --project=p1 --role=roles/pubsub.publisher");
+            "topics add-iam-policy-binding invoices --project=my-project --role=roles/pubsub.publisher");
     assertThat(List.of(deadLetters, topic, subscription, publisher)).isSorted();
     assertThat(subscription)
         .as("nothing comes between topic and subscription")
@@ -64,7 +67,8 @@ class ProvisionTest {
     assertThat(option(update, "expiration-period")).isEqualTo("never");
     assertThat(option(update, "min-retry-delay")).isEqualTo("10s");
     assertThat(option(update, "max-retry-delay")).isEqualTo("600s");
-    assertThat(option(update, "dead-letter-topic")).isEqualTo("projects/p1/topics/invoices-dead");
+    assertThat(option(update, "dead-letter-topic"))
+        .isEqualTo("projects/my-project/topics/invoices-dead");
     int attempts = Integer.parseInt(option(update, "max-delivery-attempts"));
     assertThat(attempts)
         .isGreaterThan(Integer.parseInt(settings.getProperty("twinbox.consume.max-attempts")))
@@ -88,8 +92,8 @@ class ProvisionTest {
 
     for (String set : List.of("produce", "dispatch", "consume", "maintain", "migrate")) {
       find(commands, "service-accounts create invoices-" + set);
-      find(commands, "sql users create invoices-" + set + "@p1.iam");
-      find(commands, "serviceAccount:p1.svc.id.goog\\[twinbox/invoices-" + set + "\\]");
+      find(commands, "sql users create invoices-" + set + "@my-project.iam");
+      find(commands, "serviceAccount:my-project.svc.id.goog\\[twinbox/invoices-" + set + "\\]");
     }
     assertThat(rolesOf(commands, "dispatch"))
         .containsExactlyInAnyOrder(
@@ -141,13 +145,129 @@ class ProvisionTest {
   @Test
   void missingOrMisspeltOptionIsNamedAndNothingIsDone() throws Exception {
     Path told = standIns();
-    assertThat(refusal("--topic=invoices", "--project=p1")).contains("--subscription is missing");
+    assertThat(refusal("--topic=invoices", "--project=my-project"))
+        .contains("--subscription is missing");
     assertThat(refusal("--topics=invoices")).contains("--topics=invoices is no option");
-    assertThat(
-            refusal(
-                "--project=p1", "--topic=in", "--subscription=s", "--instance=i", "--database=d"))
-        .contains("--topic=in: the service accounts are named after it");
+    assertThat(refusal("--topic", "invoices")).contains("write --topic=..., with an equals sign");
+    assertThat(refusal("--dataset=")).contains("--dataset= has no value");
     assertThat(told).doesNotExist();
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          project      | Invoices                    | write the project's id
+          project      | 123456789012                | write the project's id
+          project      | example.com:my-project      | are not supported
+          project      | my-project-                 | write the project's id
+          topic        | in                          | 3 to 21 lower-case letters
+          topic        | Invoices                    | 3 to 21 lower-case letters
+          topic        | invoices-of-all-the-world   | 3 to 21 lower-case letters
+          topic        | google-bills                | Pub/Sub keeps names that start with goog
+          subscription | ab                          | 3 to 255 letters
+          subscription | 1-ledger                    | 3 to 255 letters
+          subscription | ledger of invoices          | 3 to 255 letters
+          subscription | projects/p/subscriptions/s  | without projects/.../subscriptions/
+          subscription | goog-ledger                 | Pub/Sub keeps names that start with goog
+          subscription | invoices-dead-kept          | subscription of the dead-letter topic
+          instance     | my-project:europe-west1:db  | without project and region
+          instance     | Twinbox                     | lower-case letters
+          database     | twinbox?user=postgres       | up to 63 letters
+          dataset      | my-project.billing          | without the project
+          dataset      | billing` TO 'allUsers'; --  | letters, digits and underscores
+          namespace    | twinbox]/other[             | lower-case letters
+          namespace    | -twinbox                    | no dash first or last
+          retention    | 7                           | such as 7d
+          retention    | a[$(touch pwned)]d          | such as 7d
+          retention    | 9m                          | 10m to 31d
+          retention    | 32d                         | 10m to 31d
+          retention    | 745h                        | 10m to 31d
+          """)
+  void valueThatGoogleWouldNotTakeIsRefusedWithWhatToWriteAndNothingIsDone(
+      String option, String value, String words) throws Exception {
+    Path told = standIns();
+    List<String> arguments = new ArrayList<>(List.of(INVOICES));
+    arguments.add("--" + option + "=" + value);
+
+    assertThat(refusal(arguments.toArray(String[]::new)))
+        .startsWith("provision.sh: --" + option + "=")
+        .contains(words)
+        .hasLineCount(1);
+    assertThat(told).doesNotExist();
+  }
+
+  /** A value of two lines is one word of the message and no line of its own, in any locale. */
+  @Test
+  void valueOfTwoLinesWritesNoLineOfItsOwn() throws Exception {
+    String refusal = refusal("--project=my-project", "--topic=invoices", "--subscription=a\nrm b");
+    assertThat(refusal).contains("--instance is missing").hasLineCount(1);
+    List<String> arguments = new ArrayList<>(List.of(INVOICES));
+    arguments.add("--subscription=ledger\nrm -rf b");
+    assertThat(refusal(arguments.toArray(String[]::new)))
+        .contains("$'ledger\\nrm -rf b'")
+        .hasLineCount(1);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "--retention=600s",
+        "--retention=10m",
+        "--retention=744h",
+        "--retention=31d",
+        "--subscription=Ledger.of_all~the+world%-",
+        "--instance=a",
+        "--dataset=B_2",
+        "--namespace=0",
+        "--database=_x-1",
+        "--topic=abc"
+      })
+  void valueAtGooglesLimitIsTaken(String argument) throws Exception {
+    assertThat(run(List.of("--dry-run", argument))).isNotEmpty();
+  }
+
+  /** PostgreSQL cuts a name off after 63 bytes, and the user would be another one. */
+  @Test
+  void topicAndProjectWhoseDatabaseUserWouldBeCutOffAreRefused() throws Exception {
+    String project = "--project=a-project-of-thirty-characters";
+    List<String> fits = run(List.of("--dry-run", project, "--topic=nineteen-characters"));
+    Matcher user = Pattern.compile("sql users create (\\S+-dispatch@\\S+)").matcher("" + fits);
+    assertThat(user.find()).isTrue();
+    assertThat(user.group(1)).hasSize(63);
+
+    List<String> arguments = new ArrayList<>(List.of(INVOICES));
+    arguments.addAll(List.of(project, "--topic=of-twenty-characters"));
+    assertThat(refusal(arguments.toArray(String[]::new))).contains("a topic of at most 19 char");
+  }
+
+  @Test
+  void subscriptionThatIsThereAndReadsAnotherTopicIsRefusedBeforeAnythingIsDone() throws Exception {
+    Path told = standIns();
+    there("projects/my-project/topics/orders ");
+    assertThat(refusal(INVOICES)).contains("reads projects/my-project/topics/orders; write anoth");
+    there("_deleted-topic_ True");
+    assertThat(refusal(INVOICES)).contains("reads _deleted-topic_; write another");
+    there("projects/my-project/topics/invoices ");
+    List<String> ordered = new ArrayList<>(List.of(INVOICES));
+    ordered.add("--ordered");
+    assertThat(refusal(ordered.toArray(String[]::new))).contains("without message ordering");
+    assertThat(told).doesNotExist();
+
+    run(List.of());
+    there("projects/my-project/topics/invoices True");
+    run(List.of("--ordered"));
+    assertThat(told).content().contains("subscriptions update invoices-ledger");
+  }
+
+  @Test
+  void programThatIsMissingIsNamedBeforeAnythingIsDone() throws Exception {
+    standIns();
+    Files.delete(folder.resolve("bq"));
+    assertThat(refusalWithPathOf(folder)).contains("bq is not on the path");
+    Files.delete(folder.resolve("gcloud"));
+    assertThat(refusalWithPathOf(folder)).contains("gcloud is not on the path");
   }
 
   @Test
@@ -189,6 +309,22 @@ class ProvisionTest {
     return output;
   }
 
+  private String refusalWithPathOf(Path only) throws Exception {
+    List<String> command = new ArrayList<>(List.of("/bin/bash", "deploy/provision.sh"));
+    command.addAll(List.of(INVOICES));
+    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+    builder.environment().put("PATH", only.toString());
+    Process process = builder.start();
+    String output = new String(process.getInputStream().readAllBytes());
+    assertThat(process.waitFor()).as(output).isEqualTo(2);
+    return output;
+  }
+
+  /** What gcloud says of the subscription from now on. */
+  private void there(String described) throws IOException {
+    Files.writeString(folder.resolve("there"), described + "\n");
+  }
+
   private Process start(List<String> arguments) throws IOException {
     List<String> command = new ArrayList<>(List.of("bash", "deploy/provision.sh"));
     command.addAll(arguments);
@@ -211,12 +347,13 @@ class ProvisionTest {
           """
           #!/usr/bin/env bash
           [[ $* == "config get-value"* ]] && exit 1
+          [[ $* == *"describe invoices-ledger"*--format=* ]] && { cat '%s' 2>/dev/null; exit; }
           echo "%s $*" >> '%s'
           [[ $* == "projects describe"* ]] && echo 42 && exit 0
           [[ $* == *" list "* ]] && exit 0
           [[ $* != *" describe "* ]]
           """
-              .formatted(name, told));
+              .formatted(folder.resolve("there"), name, told));
       assertThat(program.toFile().setExecutable(true)).isTrue();
     }
     return told;
@@ -232,7 +369,8 @@ class ProvisionTest {
   }
 
   private static List<String> rolesOf(List<String> commands, String set) {
-    String member = "--member=serviceAccount:invoices-" + set + "@p1.iam.gserviceaccount.com";
+    String member =
+        "--member=serviceAccount:invoices-" + set + "@my-project.iam.gserviceaccount.com";
     Pattern granted =
         Pattern.compile("gcloud (?:pubsub )?(\\w+) add-iam-policy-binding .*--role=(\\S+)");
     List<String> roles = new ArrayList<>();

@@ -34,7 +34,7 @@ import org.yaml.snakeyaml.Yaml;
  */
 class AlertsTest extends ServingTest {
 
-  private static final Path RULES = Path.of("k8s/components/monitoring/rules.yaml");
+  private static final Path RULES = Path.of("k8s/alerts/rules.yaml");
   private static final String OPEN = "twinbox.operate.metrics-open=true";
   private static final Set<String> FIRED = new TreeSet<>();
 
@@ -197,6 +197,28 @@ class AlertsTest extends ServingTest {
       assertThat(section).as(rule.getKey()).contains("Means:", "Look:", "Do:");
       assertThat(((Map<?, ?>) rule.getValue().get("annotations")).get("runbook"))
           .isEqualTo("docs/runbook.md#" + rule.getKey().toLowerCase(java.util.Locale.ROOT));
+    }
+  }
+
+  /** One rule serves every topic of the namespace, so its alerts are told apart by their labels. */
+  @Test
+  void everyAlertSaysWhoseItIs() throws IOException {
+    for (Map.Entry<String, Map<String, Object>> rule : rules().entrySet()) {
+      String expression = (String) rule.getValue().get("expr");
+      java.util.regex.Matcher by =
+          java.util.regex.Pattern.compile("(?:max|sum) by \\(([a-z, ]+)\\)").matcher(expression);
+      int grouped = 0;
+      while (by.find()) {
+        grouped++;
+        assertThat(by.group(1).split(", "))
+            .as(rule.getKey())
+            .containsAnyOf("topic", "consumer", "job", "table");
+        String summary = (String) ((Map<?, ?>) rule.getValue().get("annotations")).get("summary");
+        assertThat(Arrays.stream(by.group(1).split(", ")).map(l -> "$labels." + l + " "))
+            .as(rule.getKey() + ": " + summary)
+            .anyMatch(summary::contains);
+      }
+      assertThat(grouped).as(expression).isPositive();
     }
   }
 

@@ -141,6 +141,48 @@ class LogLinesTest extends PromiseTest {
     assertThat(line(output, "The replay of dead letter").get("outbox_id").asText()).isEqualTo("k1");
   }
 
+  @Test
+  void eventThatQuarantineGivesUpIsNamed(CapturedOutput output) {
+    createTopicAndSubscription();
+    UUID id = put(SECRET);
+    jdbc.execute(
+        "UPDATE pubsub_outbox_due SET lock_id = 'pod-7', claim_token = gen_random_uuid(), solo = true, attempts = 3,"
+            + " crashes = 4, locked_at = now() - interval '2 minutes', next_retry_at = now() - interval '1 minute'");
+    start("dispatch", STRUCTURED);
+    eventually().until(() -> output.toString().contains(" is dead, quarantined"));
+    JsonNode line = line(output, " is dead, quarantined");
+    assertThat(line.get("outbox_id").asText()).isEqualTo(id.toString());
+    assertThat(line.get("topic").asText()).isEqualTo(TOPIC);
+    assertThat(line.get("attempt").asInt()).isEqualTo(3);
+    assertThat(output).doesNotContain(SECRET);
+  }
+
+  /** The database is away for its handler; nothing is counted, and the line says whose it is. */
+  @Test
+  void messageThatMeetsTroubleOfTheDatabaseIsNamed(CapturedOutput output) throws Exception {
+    createTopicAndSubscription();
+    topicFile(
+        "post.sql",
+        """
+        -- Trouble of the database until its cause is gone.
+        INSERT INTO effect (what)
+        SELECT convert_from(:#${body}, 'UTF8') FROM trouble()
+        """);
+    jdbc.execute(
+        "CREATE FUNCTION trouble() RETURNS int LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''%'', ''too many'' USING ERRCODE = ''53300''; END'");
+    start("consume", STRUCTURED);
+    publish(SECRET, Map.of("outbox_id", "k1"));
+    eventually().until(() -> output.toString().contains("trouble of the database"));
+    JsonNode line = line(output, "trouble of the database, nothing counted");
+    assertThat(line.get("outbox_id").asText()).isEqualTo("k1");
+    assertThat(line.get("topic").asText()).isEqualTo(TOPIC);
+    assertThat(line.get("subscription").asText()).isEqualTo(SUBSCRIPTION);
+    assertThat(line.has("attempt")).isFalse();
+    assertThat(output).doesNotContain(SECRET);
+    jdbc.execute("CREATE OR REPLACE FUNCTION trouble() RETURNS int LANGUAGE sql AS 'SELECT 1'");
+    eventually().until(() -> count("effect") == 1);
+  }
+
   /** Kubernetes gives every pod the variables by which Spring Boot knows it. */
   @Test
   void inKubernetesLogsAreStructuredByThemselves(CapturedOutput output) {

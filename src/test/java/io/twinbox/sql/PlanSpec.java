@@ -306,6 +306,44 @@ abstract class PlanSpec extends DatabaseSpec {
     }
   }
 
+  /** What metrics, JMX and the scaler ask for again and again. */
+  @Test
+  void lookAtTheQueueReadsNoPublishedEventAndNoOldRun() {
+    String runs =
+        """
+        INSERT INTO produce_run (run_id, topic_name, source, state, started_at, finished_at, bytes_estimated)
+        SELECT 'run-' || n, 'orders', 'source', 'succeeded', now() - n * interval '5 minutes', now() - n * interval '5 minutes', 1
+        FROM generate_series(%d, %d) AS n
+        """;
+    due(DUE, "CASE WHEN i % 2 = 0 THEN 'key-' || i / 8 END");
+    db.jdbc.execute(runs.formatted(1, 300));
+    db.jdbc.execute("VACUUM ANALYZE");
+    long queue = explainAndRollBack("operate/sample-outbox.sql", Map.of(), null).buffers();
+    long sources = explainAndRollBack("operate/sample-produce.sql", Map.of(), null).buffers();
+
+    everythingButTheDueRows("CASE WHEN i % 2 = 0 THEN 'other-' || i / 8 END");
+    db.jdbc.execute(runs.formatted(301, 20_000));
+    db.jdbc.execute("VACUUM ANALYZE");
+    Plan fullQueue = explainAndRollBack("operate/sample-outbox.sql", Map.of(), null);
+    Plan fullSources = explainAndRollBack("operate/sample-produce.sql", Map.of(), null);
+
+    System.out.printf(
+        "look on %s: queue %d pages, among many %d; sources %d, among many runs %d%n",
+        db.string("SHOW server_version"),
+        queue,
+        fullQueue.buffers(),
+        sources,
+        fullSources.buffers());
+    // What waits is counted too, a page for each row at most.
+    assertThat(fullQueue.buffers()).isLessThan(2 * (DUE + WAITING));
+    assertThat(fullQueue.json().toString())
+        .doesNotContain("\"Relation Name\":\"pubsub_outbox\"", "pubsub_outbox_published");
+    // Else all keys of a topic are read and sorted.
+    assertThat(fullQueue.uses("pubsub_outbox_due_lately")).isTrue();
+    assertThat(fullSources.sequentialScans()).doesNotContain("produce_run");
+    assertThat(fullSources.buffers()).isLessThan(3 * sources + 300);
+  }
+
   @Test
   void chunkReadsItsRowsOnly() {
     Plan alone = explainAndRollBack("produce/queue-events.sql", Map.of("runId", "r"), chunk());
