@@ -328,8 +328,7 @@ abstract class ClaimOrderedSpec extends DatabaseSpec {
               () ->
                   db.transaction.execute(
                       status -> {
-                        db.jdbc.execute(
-                            "SET LOCAL search_path = slow, public, pg_catalog");
+                        db.jdbc.execute("SET LOCAL search_path = slow, public, pg_catalog");
                         return outbox.claimOrdered(500, "");
                       }));
       db.awaitBlockedSession();

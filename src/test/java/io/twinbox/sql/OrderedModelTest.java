@@ -100,9 +100,7 @@ class OrderedModelTest extends DatabaseSpec {
                       keys.held()));
       Map<String, Object> said = new HashMap<>(claimed.said());
       said.compute(
-          "looked_at",
-          (column, at) ->
-              Timestamp.from(((Timestamp) at).toInstant().plus(moved)));
+          "looked_at", (column, at) -> Timestamp.from(((Timestamp) at).toInstant().plus(moved)));
       keys.learnAt(said, nanoTime());
       Claim claim = claimed.claim();
       note("%s claims %d from %s: %s", name, limit, floor, claim.seqs());
@@ -269,10 +267,11 @@ class OrderedModelTest extends DatabaseSpec {
       case 8 -> {
         pod().claimSuspect();
       }
-      default -> move(
-          random.nextInt(10) == 0
-              ? LEASE
-              : Duration.ofMillis(random.nextInt(random.nextBoolean() ? 500 : 9_000)));
+      default ->
+          move(
+              random.nextInt(10) == 0
+                  ? LEASE
+                  : Duration.ofMillis(random.nextInt(random.nextBoolean() ? 500 : 9_000)));
     }
   }
 
@@ -284,8 +283,7 @@ class OrderedModelTest extends DatabaseSpec {
         Pod pod = pod();
         if (db.count("pubsub_outbox_due WHERE lock_id = '" + pod.name + "'") > 0) {
           note("an operator takes away what %s holds", pod.name);
-          db.jdbc.queryForList(
-              "SELECT outbox_release(?, ?, 'test')", TestDatabase.TOPIC, pod.name);
+          db.jdbc.queryForList("SELECT outbox_release(?, ?, 'test')", TestDatabase.TOPIC, pod.name);
           pod.inFlight.clear();
         }
       }
@@ -310,8 +308,7 @@ class OrderedModelTest extends DatabaseSpec {
   private void replayDead() {
     if (db.count("pubsub_outbox_due WHERE dead_at IS NOT NULL") > 0) {
       note("dead events are replayed");
-      db.jdbc.queryForList(
-          "SELECT outbox_replay(?, 'test', per_second => 2)", TestDatabase.TOPIC);
+      db.jdbc.queryForList("SELECT outbox_replay(?, 'test', per_second => 2)", TestDatabase.TOPIC);
     }
   }
 
@@ -440,9 +437,7 @@ class OrderedModelTest extends DatabaseSpec {
   }
 
   private Instant now() {
-    return db.jdbc
-        .queryForObject("SELECT clock_timestamp()", Timestamp.class)
-        .toInstant();
+    return db.jdbc.queryForObject("SELECT clock_timestamp()", Timestamp.class).toInstant();
   }
 
   /**
@@ -450,8 +445,7 @@ class OrderedModelTest extends DatabaseSpec {
    *
    * @param after when the claim was made, at the latest
    */
-  private void check(
-      Claim claim, Map<String, List<Row>> before, boolean suspect, Instant after) {
+  private void check(Claim claim, Map<String, List<Row>> before, boolean suspect, Instant after) {
     Map<String, List<Long>> claimed = new LinkedHashMap<>();
     claim
         .rows()

@@ -112,11 +112,7 @@ final class Outbox {
    * keys that are held.
    */
   record Claim(
-      String token,
-      List<Map<String, Object>> rows,
-      String cursor,
-      boolean tooMany,
-      String held) {
+      String token, List<Map<String, Object>> rows, String cursor, boolean tooMany, String held) {
 
     Claim(String token, List<Map<String, Object>> rows) {
       this(token, rows, null, false, "[]");
