@@ -327,8 +327,13 @@ class AlertsTest extends ServingTest {
     server.queryForList(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ?", database);
     becomesTrue("TwinboxDatabaseAway", start, before);
+    assertThat(get("/actuator/health/readiness").statusCode()).isEqualTo(503);
+    assertThat(get("/actuator/health/liveness").statusCode())
+        .as("no restart cures it")
+        .isEqualTo(200);
     server.execute("ALTER DATABASE " + database + " ALLOW_CONNECTIONS true");
     awaitLook(context);
+    eventually().until(() -> get("/actuator/health/readiness").statusCode() == 200);
   }
 
   @Test
