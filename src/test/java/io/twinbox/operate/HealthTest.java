@@ -49,7 +49,8 @@ class HealthTest extends ServingTest {
     eventually().until(() -> readiness() == 200);
     assertThat(liveness()).isEqualTo(200);
 
-    for (String route : new String[] {"dispatch", "dispatch-ordered", "consume"}) {
+    for (String route :
+        new String[] {"dispatch", "dispatch-ordered", "dispatch-suspects", "consume"}) {
       camel.getRouteController().stopRoute(route, 30, TimeUnit.SECONDS);
     }
     assertThat(readiness()).isEqualTo(503);
@@ -62,7 +63,8 @@ class HealthTest extends ServingTest {
     assertThat(liveness()).isEqualTo(200);
 
     jdbc.update("DELETE FROM pubsub_outbox_due");
-    for (String route : new String[] {"dispatch", "dispatch-ordered", "consume"}) {
+    for (String route :
+        new String[] {"dispatch", "dispatch-ordered", "dispatch-suspects", "consume"}) {
       camel.getRouteController().startRoute(route);
     }
     assertThat(readiness()).isEqualTo(200);
