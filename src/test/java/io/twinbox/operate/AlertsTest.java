@@ -327,8 +327,13 @@ class AlertsTest extends ServingTest {
     server.queryForList(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ?", database);
     becomesTrue("TwinboxDatabaseAway", start, before);
+    assertThat(get("/actuator/health/readiness").statusCode()).isEqualTo(503);
+    assertThat(get("/actuator/health/liveness").statusCode())
+        .as("no restart cures it")
+        .isEqualTo(200);
     server.execute("ALTER DATABASE " + database + " ALLOW_CONNECTIONS true");
     awaitLook(context);
+    eventually().until(() -> get("/actuator/health/readiness").statusCode() == 200);
   }
 
   @Test
@@ -426,6 +431,36 @@ class AlertsTest extends ServingTest {
         TOPIC);
     awaitLook(context);
     assertThat(progress.stuck()).isNotEmpty().allSatisfy(s -> assertThat(s).startsWith("dispatch"));
+    jdbc.queryForList(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'");
+  }
+
+  /** The others go on; what it has to look after would wait for ever. */
+  @Test
+  void aStuckLookForSuspectsIsSeen() {
+    createTopicAndSubscription();
+    put("suspect");
+    jdbc.execute(
+        "UPDATE pubsub_outbox_due SET lock_id = 'pod-7', claim_token = gen_random_uuid(), locked_at = now() - interval '2 hours', next_retry_at = now() - interval '1 hour'");
+    jdbc.execute(
+        """
+        CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NULL; END';
+        CREATE TRIGGER hang BEFORE UPDATE ON pubsub_outbox_due FOR EACH ROW WHEN (NEW.solo) EXECUTE FUNCTION hang()
+        """);
+    ConfigurableApplicationContext context = serve("dispatch", OPEN);
+    Progress progress = context.getBean(Progress.class);
+    awaitSleeping(1);
+    awaitLook(context);
+    long ahead = Duration.ofHours(3).toNanos();
+    progress.clock(() -> System.nanoTime() + ahead);
+    eventually()
+        .untilAsserted(
+            () ->
+                assertThat(progress.stuck())
+                    .singleElement()
+                    .asString()
+                    .startsWith("dispatch-suspects: 1 events are due"));
+    assertThat(get("/actuator/health/liveness").statusCode()).isEqualTo(503);
     jdbc.queryForList(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'");
   }

@@ -7,6 +7,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.grpc.Status;
 import io.twinbox.local.LocalPostgres;
 import io.twinbox.promises.PromiseTest;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.Statement;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -181,6 +184,35 @@ class LogLinesTest extends PromiseTest {
     assertThat(output).doesNotContain(SECRET);
     jdbc.execute("CREATE OR REPLACE FUNCTION trouble() RETURNS int LANGUAGE sql AS 'SELECT 1'");
     eventually().until(() -> count("effect") == 1);
+  }
+
+  /** As when it restarts: every connection ends, and each pod has many. */
+  @Test
+  void connectionsThatTheServerEndsAreNamedInOneLineEach(CapturedOutput output) throws Exception {
+    createTopicAndSubscription();
+    start("dispatch,consume", "logging.level.root=INFO");
+    put("one");
+    eventually().until(() -> count("effect") == 1);
+    try (Connection lock =
+            DriverManager.getConnection(databaseUrl, LocalPostgres.USER, LocalPostgres.PASSWORD);
+        Statement statement = lock.createStatement()) {
+      lock.setAutoCommit(false);
+      statement.execute("LOCK TABLE pubsub_outbox_due, transactional_inbox");
+      publish("two", Map.of("outbox_id", "k2"));
+      // Two polls and a handler.
+      awaitBlockedSessions(3);
+      jdbc.execute(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+              + " WHERE datname = current_database() AND wait_event_type = 'Lock'");
+      eventually().until(() -> output.toString().contains("Route dispatch: "));
+      lock.rollback();
+    }
+    put("three");
+    eventually().until(() -> count("effect") == 3);
+
+    assertThat(output.toString())
+        .contains("terminating connection due to administrator command")
+        .doesNotContain("\tat ", "PSQLException:");
   }
 
   /** Kubernetes gives every pod the variables by which Spring Boot knows it. */
