@@ -693,6 +693,19 @@ class ReconcileTest extends ProduceTest {
     assertThat(run.err()).contains("no span of time");
   }
 
+  @Test
+  void faultOfTheQueryNamesItsFileOnce() throws Exception {
+    row("a", "a", "2026-03-01T10:00:00Z");
+    topicFile("query.sql", QUERY.formatted(table).replace("payload,", "paylod AS payload,"));
+    String dryRun = CommandRun.of(arguments()).err();
+    assertThat(dryRun).contains("query.sql:2:").containsOnlyOnce("query.sql");
+    // One that BigQuery finds when it runs the query.
+    topicFile("query.sql", QUERY.formatted(table) + "AND ERROR('a bad row') IS NULL");
+    CommandRun job = CommandRun.of(arguments());
+    assertThat(job.exitCode()).isEqualTo(3);
+    assertThat(job.err()).contains("query.sql: ", "a bad row").containsOnlyOnce("query.sql");
+  }
+
   /** Of 100,000 events one hour's are asked for: no table is read from end to end. */
   @Test
   void statementsOfAShortSpanReadByIndex() {
