@@ -31,9 +31,9 @@ published AS (
   RETURNING d.seq, o.message_id
 ),
 recorded AS (
-  INSERT INTO pubsub_outbox_published (id, topic_name, completed_at, message_id, payload_hash)
+  INSERT INTO pubsub_outbox_published (id, topic_name, completed_at, message_id, payload_hash, source)
   -- One time for the whole claim: a republish by time never parts what one claim sent.
-  SELECT e.id, e.topic_name, statement_timestamp(), p.message_id, e.payload_hash
+  SELECT e.id, e.topic_name, statement_timestamp(), p.message_id, e.payload_hash, e.source
   FROM published AS p
   JOIN pubsub_outbox AS e ON e.seq = p.seq
   -- A republished event keeps its one row.

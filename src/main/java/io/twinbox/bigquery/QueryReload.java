@@ -3,6 +3,7 @@ package io.twinbox.bigquery;
 import io.twinbox.config.TwinboxProperties;
 import io.twinbox.routes.Finding;
 import io.twinbox.routes.RouteReload;
+import io.twinbox.routes.RouteReload.Verdict;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -60,28 +61,34 @@ class QueryReload implements RouteReload.Check {
   }
 
   @Override
-  public List<Finding> check() {
-    String edited = readOrNull();
-    // Blank: an editor is about to write it.
-    if (edited == null || edited.isBlank() || edited.equals(good)) {
-      return List.of();
+  public Verdict check(String edited) {
+    if (edited == null || edited.isBlank()) {
+      return wrong(
+          edited == null ? "the file is missing" : "the file is empty",
+          "Write one SELECT that returns event_key and payload.");
+    }
+    if (edited.equals(good)) {
+      return new Verdict(List.of(), false);
     }
     try {
       Finding fault = QueryCheck.fault(project, emulatorHost, properties, topic, edited);
       if (fault != null) {
-        return List.of(fault);
+        return new Verdict(List.of(fault), false);
       }
       good = edited;
-      return List.of();
+      return new Verdict(List.of(), true);
     } catch (QueryCheck.Unreachable | IOException e) {
-      return List.of(
-          new Finding(
-              path().toString(),
-              1,
-              null,
-              null,
-              "BigQuery could not be asked about it: " + e.getMessage(),
-              "Save it again when BigQuery answers."));
+      return wrong(
+          "BigQuery could not be asked about it: " + QueryFault.words(path(), e.getMessage()),
+          "Save it again when BigQuery answers.");
     }
+  }
+
+  private Verdict wrong(String problem, String remedy) {
+    return new Verdict(
+        List.of(
+            new Finding(
+                path().toString(), 1, null, null, problem.replaceFirst("\\.$", ""), remedy)),
+        false);
   }
 }
