@@ -103,7 +103,9 @@ abstract class PlanSpec extends DatabaseSpec {
         "cursor",
         "",
         "floor",
-        "-infinity");
+        "-infinity",
+        "held",
+        "[]");
   }
 
   private void compare(String what, Plan alone, Plan full) {
@@ -239,6 +241,8 @@ abstract class PlanSpec extends DatabaseSpec {
       long empty = explainAndRollBack("dispatch/claim-ordered.sql", with, null).buffers();
       outbox.emit(100, "new");
       Plan found = explainAndRollBack("dispatch/claim-ordered.sql", with, null);
+      with.put("held", "[\"new\"]");
+      long held = explainAndRollBack("dispatch/claim-ordered.sql", with, null).buffers();
 
       System.out.printf(
           "ordered behind %,d pinned rows on %s: empty poll %,d pages, %d from the floor on; claim of 100 from the floor on %d%n",
@@ -247,6 +251,7 @@ abstract class PlanSpec extends DatabaseSpec {
       assertThat(empty).isLessThan(30);
       assertThat(found.uses("pubsub_outbox_due_lately")).isTrue();
       assertThat(found.buffers()).isLessThan(100 * 25);
+      assertThat(held).as("when the key is held, too").isLessThan(100 * 25);
     }
   }
 
