@@ -509,7 +509,7 @@ abstract class PlanSpec extends DatabaseSpec {
       db.transaction.executeWithoutResult(
           status -> {
             status.setRollbackOnly();
-            assertThat(db.string("SHOW plan_cache_mode")).isEqualTo("auto");
+            db.jdbc.execute("SET plan_cache_mode = auto");
             statement.run();
             assertThat(db.string("SHOW plan_cache_mode")).isEqualTo("force_custom_plan");
           });
