@@ -9,8 +9,10 @@
 -- has to go through all keys), the held keys, and the cursor (the last key looked at, NULL at the end of the keys), with an
 -- empty row when nothing was claimed.
 -- Does not wait for the disk: a claim that a crash of the server takes back is made, and published, again.
+-- Planned anew each time, from its second run on a connection on: a plan that is kept from when the queue was empty reads the
+-- whole queue for each row, until the next vacuum.
 WITH RECURSIVE unsynced AS MATERIALIZED (
-  SELECT set_config('synchronous_commit', 'off', true) AS setting
+  SELECT set_config('synchronous_commit', 'off', true) || set_config('plan_cache_mode', 'force_custom_plan', false) AS setting
 ),
 -- Lately due: more than the limit of these are looked for key by key.
 fresh AS MATERIALIZED (

@@ -2,8 +2,10 @@
 -- Fenced by the claim token: a pod that lost its lease changes nothing of the new owner's.
 -- Rows with an unknown outcome are not among the parameters: they wait out their lease and are published again.
 -- Does not wait for the disk: what a crash of the server takes back was at worst published, and is published again.
+-- Planned anew each time, from its second run on a connection on: a plan that is kept from when the queue was empty reads the
+-- whole queue for each row, until the next vacuum.
 WITH unsynced AS MATERIALIZED (
-  SELECT set_config('synchronous_commit', 'off', true) AS setting
+  SELECT set_config('synchronous_commit', 'off', true) || set_config('plan_cache_mode', 'force_custom_plan', false) AS setting
 ),
 outcome AS MATERIALIZED (
   SELECT seq, kind, message_id, error
