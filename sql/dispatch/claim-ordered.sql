@@ -4,11 +4,15 @@
 -- With a floor it looks at the keys that have a row which came due since; without one (-infinity) at the next 600 keys behind
 -- the cursor. The floor keeps it from reading the dead rows of what was claimed before, while vacuum may not remove them
 -- (OrderedKeys).
--- Always returns when it looked, whether it left nothing of the keys it looked at, and the cursor (the last key looked at, NULL
--- at the end of the keys), with an empty row when nothing was claimed.
+-- In any case it looks at the keys of which the claim before left rows (held).
+-- Always returns when it looked, whether that was too much (more came due, or more keys are held, than it looks at: a sweep
+-- has to go through all keys), the held keys, and the cursor (the last key looked at, NULL at the end of the keys), with an
+-- empty row when nothing was claimed.
 -- Does not wait for the disk: a claim that a crash of the server takes back is made, and published, again.
+-- Planned anew each time, from its second run on a connection on: a plan that is kept from when the queue was empty reads the
+-- whole queue for each row, until the next vacuum.
 WITH RECURSIVE unsynced AS MATERIALIZED (
-  SELECT set_config('synchronous_commit', 'off', true) AS setting
+  SELECT set_config('synchronous_commit', 'off', true) || set_config('plan_cache_mode', 'force_custom_plan', false) AS setting
 ),
 -- Lately due: more than the limit of these are looked for key by key.
 fresh AS MATERIALIZED (
@@ -44,16 +48,22 @@ head AS (
     LIMIT 1) AS next_key
   WHERE head.n < 600
 ),
-candidate AS (
+-- Behind the keys whose turn it is: those that were held and others that came due lately, the longest due first.
+candidate AS MATERIALIZED (
   SELECT n, seq
   FROM head
   UNION ALL
-  SELECT k.n, oldest.seq
-  FROM (SELECT CAST(row_number() OVER (ORDER BY min(next_retry_at), ordering_key) AS int) AS n, ordering_key
+  SELECT 600 + CAST(row_number() OVER (ORDER BY oldest.next_retry_at, oldest.seq) AS int), oldest.seq
+  FROM (SELECT ordering_key
         FROM fresh
-        GROUP BY ordering_key) AS k
+        UNION
+        SELECT h.ordering_key
+        FROM json_array_elements_text(CAST(:#${exchangeProperty.held} AS json)) AS h (ordering_key)
+        EXCEPT
+        SELECT ordering_key
+        FROM head) AS k
   CROSS JOIN LATERAL (
-    SELECT seq
+    SELECT seq, next_retry_at
     FROM pubsub_outbox_due
     WHERE topic_name = :#${properties:topic.name}
       AND ordering_key = k.ordering_key
@@ -62,10 +72,10 @@ candidate AS (
 ),
 -- Row by row, because the planner, when it takes the queue for empty, would join by reading all dead rows of the queue.
 locked AS MATERIALIZED (
-  SELECT c.n, l.seq, l.ordering_key
+  SELECT c.n, l.seq, l.ordering_key, l.tid
   FROM (SELECT n, seq FROM candidate ORDER BY n) AS c
   CROSS JOIN LATERAL (
-    SELECT d.seq, d.ordering_key
+    SELECT d.seq, d.ordering_key, d.ctid AS tid
     FROM pubsub_outbox_due AS d
     WHERE d.seq = c.seq
       AND d.next_retry_at <= now()
@@ -75,45 +85,19 @@ locked AS MATERIALIZED (
     FOR UPDATE OF d SKIP LOCKED) AS l
   LIMIT CAST(:#${exchangeProperty.claimLimit} AS int)
 ),
--- Due rows that this claim cannot have now and that need no other event to be claimed: behind a row in flight, or of a key
--- that another pod is claiming. Not behind a row that waits: it takes them along when it is due.
-held AS MATERIALIZED (
-  SELECT c.n
-  FROM candidate AS c
-  CROSS JOIN LATERAL (
-    SELECT d.ordering_key, d.claim_token, d.next_retry_at, d.dead_at
-    FROM pubsub_outbox_due AS d
-    WHERE d.seq = c.seq
-    LIMIT 1) AS h
-  WHERE h.dead_at IS NULL
-    AND CASE
-          WHEN h.claim_token IS NULL
-            THEN h.next_retry_at <= now() AND NOT EXISTS (SELECT FROM locked AS l WHERE l.n = c.n)
-          ELSE EXISTS (
-            SELECT
-            FROM (SELECT b.claim_token
-                  FROM pubsub_outbox_due AS b
-                  WHERE b.topic_name = :#${properties:topic.name}
-                    AND b.ordering_key = h.ordering_key
-                    AND b.seq > c.seq
-                    AND b.claim_token IS NULL
-                  ORDER BY b.topic_name, b.ordering_key, b.seq
-                  LIMIT 1) AS behind)
-        END
-  LIMIT 1
-),
 -- The keys share the limit.
 share AS MATERIALIZED (
   SELECT greatest(1, CAST(:#${exchangeProperty.claimLimit} AS int) / greatest(count(*), 1)) AS rows_of_key
   FROM locked
 ),
--- From the head on, up to the first row that is not due: rows behind it must not overtake it. The two limits that look
+-- From the head on, up to the first row that is not due: rows behind it must not overtake it. Nothing of a key whose head was
+-- locked as it is now, not as this statement sees its key: another claim had it meanwhile. The two limits that look
 -- superfluous are numbers that the planner knows; without them it expects all rows of the keys, and reads the tables whole.
 run AS MATERIALIZED (
   SELECT r.tid, l.n, r.seq, r.payload_bytes
   FROM locked AS l
   CROSS JOIN LATERAL (
-    SELECT f.tid, f.seq, f.payload_bytes, bool_and(f.due) OVER (ORDER BY f.seq) AS unbroken
+    SELECT f.tid, f.seq, f.payload_bytes, bool_and(f.due AND (f.seq > l.seq OR f.tid = l.tid)) OVER (ORDER BY f.seq) AS unbroken
     FROM (
       SELECT k.tid, k.seq, k.payload_bytes, k.due
       FROM (
@@ -138,6 +122,37 @@ fitting AS MATERIALIZED (
         WINDOW in_order AS (ORDER BY n, seq ROWS UNBOUNDED PRECEDING)) AS lined_up
   WHERE bytes_before < CAST(:#${properties:twinbox.dispatch.batch-bytes} AS bigint)
 ),
+-- Keys that this claim may leave due rows of which will not show among those lately due: cut off by limit, share or bytes,
+-- behind a row in flight, or at another pod that is claiming them. Not behind a row that waits: it takes them along when it
+-- is due.
+held AS MATERIALIZED (
+  SELECT h.ordering_key
+  FROM candidate AS c
+  CROSS JOIN LATERAL (
+    SELECT d.ordering_key, d.claim_token, d.next_retry_at, d.dead_at
+    FROM pubsub_outbox_due AS d
+    WHERE d.seq = c.seq
+    LIMIT 1) AS h
+  LEFT JOIN (SELECT n, count(*) AS rows FROM run GROUP BY n) AS r ON r.n = c.n
+  LEFT JOIN (SELECT n, count(*) AS rows FROM fitting GROUP BY n) AS f ON f.n = c.n
+  WHERE h.dead_at IS NULL
+    AND CASE
+          WHEN h.claim_token IS NULL
+            THEN h.next_retry_at <= now()
+                 AND (f.rows IS NULL OR f.rows < r.rows OR f.rows >= (SELECT rows_of_key FROM share))
+          ELSE EXISTS (
+            SELECT
+            FROM (SELECT b.claim_token
+                  FROM pubsub_outbox_due AS b
+                  WHERE b.topic_name = :#${properties:topic.name}
+                    AND b.ordering_key = h.ordering_key
+                    AND b.seq > c.seq
+                    AND b.claim_token IS NULL
+                  ORDER BY b.topic_name, b.ordering_key, b.seq
+                  LIMIT 1) AS behind)
+        END
+  LIMIT 301
+),
 claimed AS (
   UPDATE pubsub_outbox_due AS d
   SET lock_id = :#${properties:twinbox.pod},
@@ -156,21 +171,19 @@ claimed AS (
 -- or the first keys, if always busy, would keep them out for ever.
 scan AS (
   SELECT now() AS looked_at,
-         (SELECT count(*) FROM fresh) = 2000 AS too_many,
-         (SELECT count(*) FROM fresh) < 2000
-           AND (SELECT count(*) FROM locked) < CAST(:#${exchangeProperty.claimLimit} AS int)
-           AND (SELECT count(*) FROM fitting) = (SELECT count(*) FROM run)
-           AND NOT EXISTS (SELECT FROM held)
-           AND NOT EXISTS (SELECT FROM run GROUP BY n HAVING count(*) >= (SELECT rows_of_key FROM share)) AS complete,
-         CASE
-           WHEN (SELECT count(*) FROM fitting) < (SELECT count(*) FROM run)
-             THEN (SELECT h.ordering_key FROM head AS h WHERE h.n = (SELECT max(n) FROM fitting))
-           WHEN (SELECT count(*) FROM locked) = CAST(:#${exchangeProperty.claimLimit} AS int)
-             THEN (SELECT h.ordering_key FROM head AS h WHERE h.n = (SELECT max(n) FROM locked))
-           ELSE (SELECT h.ordering_key FROM head AS h WHERE h.n = 600)
-         END AS cursor
+         (SELECT count(*) FROM fresh) = 2000 OR (SELECT count(*) FROM held) > 300 AS too_many,
+         CASE WHEN (SELECT count(*) FROM held) > 300 THEN '[]'
+              ELSE (SELECT CAST(coalesce(json_agg(ordering_key), '[]') AS text) FROM held) END AS held,
+         (SELECT h.ordering_key
+          FROM head AS h
+          WHERE h.n = least(600, CASE
+                                   WHEN (SELECT count(*) FROM fitting) < (SELECT count(*) FROM run)
+                                     THEN (SELECT max(n) FROM fitting)
+                                   WHEN (SELECT count(*) FROM locked) = CAST(:#${exchangeProperty.claimLimit} AS int)
+                                     THEN (SELECT max(n) FROM locked)
+                                 END)) AS cursor
 )
-SELECT scan.looked_at, scan.too_many, scan.complete, scan.cursor,
+SELECT scan.looked_at, scan.too_many, scan.held, scan.cursor,
        r.seq, r.id, r.payload, r.attributes, r.ordering_key, r.attempts, r.created_at
 FROM unsynced
 CROSS JOIN scan

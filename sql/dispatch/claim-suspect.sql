@@ -3,8 +3,10 @@
 -- When max-crashes claims that the row had to itself ended so, one after the other, it is dead instead: dead_now says so.
 -- With an ordering key it is claimed when it is the oldest of its key.
 -- Does not wait for the disk: a claim that a crash of the server takes back is made, and published, again.
+-- Planned anew each time, from its second run on a connection on: a plan that is kept from when the queue was empty reads the
+-- whole queue for each row, until the next vacuum.
 WITH unsynced AS MATERIALIZED (
-  SELECT set_config('synchronous_commit', 'off', true) AS setting
+  SELECT set_config('synchronous_commit', 'off', true) || set_config('plan_cache_mode', 'force_custom_plan', false) AS setting
 ),
 suspect AS MATERIALIZED (
   SELECT d.ctid AS tid, d.solo AND d.crashes + 1 >= CAST(:#${properties:twinbox.dispatch.max-crashes} AS int) AS dies

@@ -3,8 +3,10 @@
 -- A row whose claim ended without an outcome is left to claim-suspect.sql.
 -- The floor keeps it from reading the dead rows of what was claimed before, while vacuum may not remove them (ClaimFloor).
 -- Does not wait for the disk: a claim that a crash of the server takes back is made, and published, again.
+-- Planned anew each time, from its second run on a connection on: a plan that is kept from when the queue was empty reads the
+-- whole queue for each row, until the next vacuum.
 WITH unsynced AS MATERIALIZED (
-  SELECT set_config('synchronous_commit', 'off', true) AS setting
+  SELECT set_config('synchronous_commit', 'off', true) || set_config('plan_cache_mode', 'force_custom_plan', false) AS setting
 ),
 due AS MATERIALIZED (
   SELECT ctid AS tid, next_retry_at, payload_bytes

@@ -2,8 +2,10 @@
 -- Fenced by the claim token: a pod that lost its lease changes nothing of the new owner's.
 -- Rows with an unknown outcome are not among the parameters: they wait out their lease and are published again.
 -- Does not wait for the disk: what a crash of the server takes back was at worst published, and is published again.
+-- Planned anew each time, from its second run on a connection on: a plan that is kept from when the queue was empty reads the
+-- whole queue for each row, until the next vacuum.
 WITH unsynced AS MATERIALIZED (
-  SELECT set_config('synchronous_commit', 'off', true) AS setting
+  SELECT set_config('synchronous_commit', 'off', true) || set_config('plan_cache_mode', 'force_custom_plan', false) AS setting
 ),
 outcome AS MATERIALIZED (
   SELECT seq, kind, message_id, error
@@ -31,9 +33,9 @@ published AS (
   RETURNING d.seq, o.message_id
 ),
 recorded AS (
-  INSERT INTO pubsub_outbox_published (id, topic_name, completed_at, message_id, payload_hash)
+  INSERT INTO pubsub_outbox_published (id, topic_name, completed_at, message_id, payload_hash, source)
   -- One time for the whole claim: a republish by time never parts what one claim sent.
-  SELECT e.id, e.topic_name, statement_timestamp(), p.message_id, e.payload_hash
+  SELECT e.id, e.topic_name, statement_timestamp(), p.message_id, e.payload_hash, e.source
   FROM published AS p
   JOIN pubsub_outbox AS e ON e.seq = p.seq
   -- A republished event keeps its one row.

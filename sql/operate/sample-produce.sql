@@ -43,7 +43,7 @@ CROSS JOIN LATERAL (
   FROM produce_run AS d
   WHERE d.topic_name = s.topic_name
     AND d.source = s.source
-    AND d.started_at >= date_trunc('day', clock_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC') AS t
+    AND d.started_at >= date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC') AS t
 -- The backfill that was begun last; no steps without one.
 LEFT JOIN LATERAL (
   SELECT f.steps, f.steps_done, f.bytes_billed

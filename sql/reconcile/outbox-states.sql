@@ -9,9 +9,12 @@ SELECT CAST(i.id AS text) AS id,
        d.last_error,
        p.completed_at IS NOT NULL AS published,
        p.completed_at >= clock_timestamp() - CAST(:grace AS interval) AS published_lately,
-       x.id IS NOT NULL AS discarded
+       x.id IS NOT NULL AS discarded,
+       c.id IS NOT NULL AS changed,
+       encode(coalesce(p.payload_hash, o.payload_hash, x.payload_hash), 'hex') AS payload_hash
 FROM unnest(CAST(CAST(:ids AS text[]) AS uuid[])) AS i (id)
 LEFT JOIN pubsub_outbox AS o ON o.id = i.id
 LEFT JOIN pubsub_outbox_due AS d ON d.seq = o.seq
 LEFT JOIN pubsub_outbox_published AS p ON p.id = i.id
 LEFT JOIN pubsub_outbox_discarded AS x ON x.id = i.id
+LEFT JOIN produce_changed AS c ON c.id = i.id

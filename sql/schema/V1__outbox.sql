@@ -295,6 +295,8 @@ CREATE TABLE pubsub_outbox_published (
   completed_at timestamptz NOT NULL,
   message_id   text NOT NULL,
   payload_hash bytea NOT NULL,
+  -- Whose event it was, when its payload is gone: a reconciliation must tell a service's from one that BigQuery has lost.
+  source       text NOT NULL DEFAULT 'service',
   CONSTRAINT pubsub_outbox_published_pkey PRIMARY KEY (id)
 ) WITH (
   -- Append-only and kept for ever: only the visibility map and freezing give vacuum work here.
@@ -390,6 +392,8 @@ SET search_path FROM CURRENT
 AS $$
 DECLARE
   event_id uuid;
+  known    bytea;
+  offered  bytea;
 BEGIN
   IF topic IS NULL OR btrim(topic) = '' THEN
     RAISE EXCEPTION 'outbox_put: topic is missing; give the Pub/Sub topic''s short name' USING ERRCODE = 'check_violation';
@@ -419,12 +423,27 @@ BEGIN
          -- Created by V4__repair.sql; a function looks its tables up when it runs.
          AND NOT EXISTS (SELECT FROM pubsub_outbox_discarded AS x WHERE x.id = event_id))
   ON CONFLICT ON CONSTRAINT pubsub_outbox_id_unique DO NOTHING;
+  IF NOT FOUND THEN
+    -- Known under its key. The same payload is the same event; another one is not sent, and not lost in silence.
+    offered := substr(sha256(payload), 1, 16);
+    known := coalesce((SELECT o.payload_hash FROM pubsub_outbox AS o WHERE o.id = event_id),
+                      (SELECT p.payload_hash FROM pubsub_outbox_published AS p WHERE p.id = event_id),
+                      (SELECT x.payload_hash FROM pubsub_outbox_discarded AS x WHERE x.id = event_id));
+    IF known <> offered THEN
+      INSERT INTO produce_changed AS c (id, topic_name, source, event_key, known_hash, payload_hash)
+      VALUES (event_id, topic, outbox_put.source, outbox_put.event_key, known, offered)
+      ON CONFLICT ON CONSTRAINT produce_changed_pkey
+      DO UPDATE SET payload_hash = excluded.payload_hash, last_seen_at = now(), times_seen = c.times_seen + 1;
+      RAISE WARNING 'outbox_put: event % is known under its event_key with another payload; the first one stays, and this one is not sent', event_id
+        USING HINT = 'A key names an event: emit a correction under a key of its own. produce_changed lists this one.';
+    END IF;
+  END IF;
   RETURN event_id;
 END
 $$;
 
 COMMENT ON FUNCTION outbox_put(text, bytea, jsonb, text, text, text) IS
-  'Emits an event in the caller''s transaction and returns its id. With event_key, a retried business transaction keeps its id and is queued once.';
+  'Emits an event in the caller''s transaction and returns its id. With event_key, a retried business transaction keeps its id and is queued once; another payload under a known key is not sent, but warned of and listed in produce_changed.';
 
 CREATE FUNCTION outbox_put(
   topic        text,
@@ -478,7 +497,7 @@ LEFT JOIN pubsub_outbox_published AS p ON p.id = o.id
 LEFT JOIN pubsub_outbox_discarded AS x ON x.id = o.id
 UNION ALL
 -- Events whose payload retention has deleted.
-SELECT p.id, p.topic_name, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, p.completed_at, p.message_id, NULL,
+SELECT p.id, p.topic_name, p.source, NULL, NULL, NULL, NULL, NULL, 0, NULL, p.completed_at, p.message_id, NULL,
        CASE WHEN x.id IS NOT NULL THEN 'discarded' ELSE 'published' END,
        x.discarded_at, x.who, x.reason
 FROM pubsub_outbox_published AS p

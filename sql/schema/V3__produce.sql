@@ -76,4 +76,4 @@ CREATE TABLE produce_changed (
 );
 
 COMMENT ON TABLE produce_changed IS
-  'Events that were read again under the same key with another payload. They are not sent again: a new nullable column changes every re-read row. For the operator to look at.';
+  'Events that were read or put again under the same key with another payload. They are not sent again: a new nullable column changes every re-read row. For the operator to look at.';

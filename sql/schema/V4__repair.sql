@@ -89,8 +89,9 @@ COMMENT ON FUNCTION twinbox_error_matches(text, text) IS
 -- Outbox: what is queued, for monitoring ---------------------------------------------------------------------------------------
 
 CREATE VIEW pubsub_outbox_backlog AS
--- Topics by jumps over the three partial indexes, and at most 100,000 rows of each kind counted per topic: the cost is
--- bounded however many rows wait. ORDER BY is there for the planner, which otherwise reads the whole table per topic.
+-- Topics by jumps over the three partial indexes, and at most 100,000 rows of each kind counted per topic, each kind by an
+-- index of its own: the cost is bounded however many rows wait. ORDER BY is the order of that index; without it the planner
+-- may read the whole table per topic, or sort.
 WITH RECURSIVE topic AS (
   SELECT least(
            (SELECT d.topic_name FROM pubsub_outbox_due AS d WHERE d.ordering_key IS NULL AND d.dead_at IS NULL
@@ -111,41 +112,51 @@ WITH RECURSIVE topic AS (
   WHERE t.topic_name IS NOT NULL
 )
 SELECT t.topic_name,
-       least(unkeyed_due.n + keyed.due, 100000) AS due,
-       least(later.claimed + keyed.claimed, 100000) AS claimed,
-       least(later.waiting + keyed.waiting, 100000) AS waiting,
+       least(unkeyed.n + keyed.n + lapsed.n, 100000) AS due,
+       least(later.claimed + claimed.n, 100000) AS claimed,
+       least(later.waiting + waiting.n, 100000) AS waiting,
        dead.n AS dead,
-       now() - least(oldest.next_retry_at, keyed.oldest_due) AS oldest_due_age
+       now() - least(unkeyed.oldest, keyed.oldest, lapsed.oldest) AS oldest_due_age
 FROM topic AS t
 CROSS JOIN LATERAL (
-  SELECT count(*) AS n
-  FROM (SELECT FROM pubsub_outbox_due AS d
-        WHERE d.topic_name = t.topic_name AND d.ordering_key IS NULL AND d.dead_at IS NULL AND d.next_retry_at <= now()
-        LIMIT 100000) AS counted) AS unkeyed_due
-CROSS JOIN LATERAL (
-  SELECT min(first.next_retry_at) AS next_retry_at
+  SELECT count(*) AS n, min(counted.next_retry_at) AS oldest
   FROM (SELECT d.next_retry_at FROM pubsub_outbox_due AS d
         WHERE d.topic_name = t.topic_name AND d.ordering_key IS NULL AND d.dead_at IS NULL AND d.next_retry_at <= now()
-        ORDER BY d.next_retry_at LIMIT 1) AS first) AS oldest
+        ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS unkeyed
 CROSS JOIN LATERAL (
   SELECT count(*) FILTER (WHERE counted.claim_token IS NOT NULL) AS claimed,
          count(*) FILTER (WHERE counted.claim_token IS NULL) AS waiting
   FROM (SELECT d.claim_token FROM pubsub_outbox_due AS d
         WHERE d.topic_name = t.topic_name AND d.ordering_key IS NULL AND d.dead_at IS NULL AND d.next_retry_at > now()
         ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS later
+-- With an ordering key: not claimed, and claimed.
 CROSS JOIN LATERAL (
-  SELECT count(*) FILTER (WHERE counted.next_retry_at <= now()) AS due,
-         count(*) FILTER (WHERE counted.next_retry_at > now() AND counted.claim_token IS NOT NULL) AS claimed,
-         count(*) FILTER (WHERE counted.next_retry_at > now() AND counted.claim_token IS NULL) AS waiting,
-         min(counted.next_retry_at) FILTER (WHERE counted.next_retry_at <= now()) AS oldest_due
-  FROM (SELECT d.next_retry_at, d.claim_token FROM pubsub_outbox_due AS d
-        WHERE d.topic_name = t.topic_name AND d.ordering_key IS NOT NULL AND d.dead_at IS NULL
-        ORDER BY d.ordering_key, d.seq LIMIT 100000) AS counted) AS keyed
+  SELECT count(*) AS n, min(counted.next_retry_at) AS oldest
+  FROM (SELECT d.next_retry_at FROM pubsub_outbox_due AS d
+        WHERE d.topic_name = t.topic_name AND d.ordering_key IS NOT NULL AND d.dead_at IS NULL AND d.claim_token IS NULL
+          AND d.next_retry_at <= now()
+        ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS keyed
+CROSS JOIN LATERAL (
+  SELECT count(*) AS n
+  FROM (SELECT FROM pubsub_outbox_due AS d
+        WHERE d.topic_name = t.topic_name AND d.ordering_key IS NOT NULL AND d.dead_at IS NULL AND d.claim_token IS NULL
+          AND d.next_retry_at > now()
+        ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS waiting
+CROSS JOIN LATERAL (
+  SELECT count(counted.ordering_key) AS n, min(counted.next_retry_at) FILTER (WHERE counted.ordering_key IS NOT NULL) AS oldest
+  FROM (SELECT d.next_retry_at, d.ordering_key FROM pubsub_outbox_due AS d
+        WHERE d.topic_name = t.topic_name AND d.claim_token IS NOT NULL AND d.next_retry_at <= now()
+        ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS lapsed
+CROSS JOIN LATERAL (
+  SELECT count(counted.ordering_key) AS n
+  FROM (SELECT d.ordering_key FROM pubsub_outbox_due AS d
+        WHERE d.topic_name = t.topic_name AND d.claim_token IS NOT NULL AND d.next_retry_at > now()
+        ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS claimed
 CROSS JOIN LATERAL (
   SELECT count(*) AS n
   FROM (SELECT FROM pubsub_outbox_due AS d
         WHERE d.topic_name = t.topic_name AND d.dead_at IS NOT NULL
-        LIMIT 100000) AS counted) AS dead
+        ORDER BY d.dead_at LIMIT 100000) AS counted) AS dead
 WHERE t.topic_name IS NOT NULL;
 
 COMMENT ON VIEW pubsub_outbox_backlog IS

@@ -35,6 +35,10 @@ COMMENT ON TABLE produce_run IS
 CREATE INDEX produce_run_by_start
   ON produce_run (topic_name, source, started_at);
 
+-- Which sources ran lately, for metrics.
+CREATE INDEX produce_run_by_time
+  ON produce_run (started_at);
+
 CREATE INDEX produce_run_by_backfill
   ON produce_run (topic_name, source, backfill, backfill_step)
   WHERE backfill IS NOT NULL;
@@ -49,7 +53,7 @@ AS $$
   FROM produce_run AS r
   WHERE r.topic_name = topic
     AND r.source = produce_bytes_today.source
-    AND r.started_at >= date_trunc('day', clock_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
+    AND r.started_at >= date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
 $$;
 
 COMMENT ON FUNCTION produce_bytes_today(text, text) IS

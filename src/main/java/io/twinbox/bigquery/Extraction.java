@@ -140,7 +140,11 @@ public class Extraction {
           "%s names @watermark, and nothing says where the first run starts. Set twinbox.produce.first-watermark."
               .formatted(queryFile));
     }
-    return Watermark.parse(type, settings.firstWatermark().strip());
+    try {
+      return Watermark.parse(type, settings.firstWatermark().strip());
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException("twinbox.produce.first-watermark " + e.getMessage());
+    }
   }
 
   /**

@@ -28,4 +28,11 @@ class QueryFault extends RuntimeException {
             : "%s: %s".formatted(queryFile, message),
         e);
   }
+
+  /** A message without the query's file at its beginning, for who names the file himself. */
+  static String words(Path queryFile, String message) {
+    return Pattern.compile(Pattern.quote(queryFile.toString()) + "(?::\\d+:\\d+)?: ?")
+        .matcher(message)
+        .replaceFirst("");
+  }
 }

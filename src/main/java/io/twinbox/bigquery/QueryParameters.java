@@ -1,8 +1,9 @@
 package io.twinbox.bigquery;
 
-import java.util.HashSet;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -29,13 +30,28 @@ final class QueryParameters {
 
   /** Their names in lower case, because BigQuery makes no difference. */
   static Set<String> of(String sql) {
-    Set<String> names = new HashSet<>();
+    return lines(sql).keySet();
+  }
+
+  /** As {@link #of}, each with the line, from 1, on which it stands first. */
+  static Map<String, Integer> lines(String sql) {
+    Map<String, Integer> lines = new TreeMap<>();
     Matcher token = TOKEN.matcher(sql);
     while (token.find()) {
       if (token.group("name") != null) {
-        names.add(token.group("name").toLowerCase(Locale.ROOT));
+        lines.putIfAbsent(
+            token.group("name").toLowerCase(Locale.ROOT),
+            1 + (int) sql.substring(0, token.start()).chars().filter(c -> c == '\n').count());
       }
     }
-    return names;
+    return lines;
+  }
+
+  /** Whether the text says nothing at all: blank, or comments only. */
+  static boolean empty(String sql) {
+    return TOKEN
+        .matcher(sql)
+        .replaceAll(token -> token.group().matches("(?s)(--|#|/\\*).*") ? "" : "x")
+        .isBlank();
   }
 }

@@ -3,12 +3,11 @@ package io.twinbox.bigquery;
 import io.twinbox.config.TwinboxProperties;
 import io.twinbox.routes.Finding;
 import io.twinbox.routes.RouteReload;
+import io.twinbox.routes.RouteReload.Verdict;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.stereotype.Component;
@@ -19,8 +18,6 @@ import org.springframework.stereotype.Component;
 class QueryReload implements RouteReload.Check {
 
   private static final String FILE = "query.sql";
-  private static final Pattern LINE =
-      Pattern.compile("(?s)^.*?query\\.sql:(?<line>\\d+):\\d+: (?<said>.*)$");
 
   private final TwinboxProperties properties;
   private final String project;
@@ -64,37 +61,34 @@ class QueryReload implements RouteReload.Check {
   }
 
   @Override
-  public List<Finding> check() {
-    String edited = readOrNull();
-    // Blank: an editor is about to write it.
-    if (edited == null || edited.isBlank() || edited.equals(good)) {
-      return List.of();
+  public Verdict check(String edited) {
+    if (edited == null || edited.isBlank()) {
+      return wrong(
+          edited == null ? "the file is missing" : "the file is empty",
+          "Write one SELECT that returns event_key and payload.");
+    }
+    if (edited.equals(good)) {
+      return new Verdict(List.of(), false);
     }
     try {
-      String fault = QueryCheck.fault(project, emulatorHost, properties, topic, edited);
-      if (fault == null) {
-        good = edited;
-        return List.of();
+      Finding fault = QueryCheck.fault(project, emulatorHost, properties, topic, edited);
+      if (fault != null) {
+        return new Verdict(List.of(fault), false);
       }
-      Matcher line = LINE.matcher(fault);
-      boolean found = line.matches();
-      return List.of(
-          new Finding(
-              path().toString(),
-              found ? Integer.parseInt(line.group("line")) : 1,
-              null,
-              null,
-              (found ? line.group("said") : fault).replaceFirst("\\.$", ""),
-              "Correct the query."));
+      good = edited;
+      return new Verdict(List.of(), true);
     } catch (QueryCheck.Unreachable | IOException e) {
-      return List.of(
-          new Finding(
-              path().toString(),
-              1,
-              null,
-              null,
-              "BigQuery could not be asked about it: " + e.getMessage(),
-              "Save it again when BigQuery answers."));
+      return wrong(
+          "BigQuery could not be asked about it: " + QueryFault.words(path(), e.getMessage()),
+          "Save it again when BigQuery answers.");
     }
+  }
+
+  private Verdict wrong(String problem, String remedy) {
+    return new Verdict(
+        List.of(
+            new Finding(
+                path().toString(), 1, null, null, problem.replaceFirst("\\.$", ""), remedy)),
+        false);
   }
 }

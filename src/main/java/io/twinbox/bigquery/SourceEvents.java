@@ -2,6 +2,7 @@ package io.twinbox.bigquery;
 
 import com.google.cloud.bigquery.BigQuery;
 import com.google.cloud.bigquery.BigQuery.TableDataListOption;
+import com.google.cloud.bigquery.BigQueryError;
 import com.google.cloud.bigquery.BigQueryException;
 import com.google.cloud.bigquery.FieldValueList;
 import com.google.cloud.bigquery.Job;
@@ -50,8 +51,10 @@ public final class SourceEvents {
      * @param topic the topic that it goes to
      * @param watermark position in the notation of its type, null without a watermark
      * @param position where the last run of produce has come
+     * @param hash of the payload, as the outbox has it; null when payloads are not compared
      */
-    void event(String key, String topic, String watermark, Position position) throws IOException;
+    void event(String key, String topic, String watermark, Position position, String hash)
+        throws IOException;
   }
 
   /** Where an event stands towards the stored watermark. */
@@ -61,7 +64,9 @@ public final class SourceEvents {
     /** Within the lookback: the next run reads it again. */
     LOOKBACK,
     /** No run has come so far. */
-    AHEAD
+    AHEAD,
+    /** It has no position: every run reads it. */
+    ALWAYS
   }
 
   private static final Duration FIRST_POLL = Duration.ofMillis(50);
@@ -80,6 +85,7 @@ public final class SourceEvents {
   private final Watermark until;
   private final Watermark stored;
   private final Watermark lookback;
+  private final boolean payloads;
   private Columns columns;
 
   /**
@@ -88,7 +94,8 @@ public final class SourceEvents {
    * @param topic where rows go that name no topic
    * @param from the span's begin: a time, or a position for INT64 and STRING
    * @param stored the stored watermark's text, null before the first run
-   * @throws IllegalArgumentException when the span does not suit the watermark's type
+   * @param payloads whether payloads are read and compared, too
+   * @throws IllegalArgumentException when the span does not suit the watermark's type, or is none
    */
   public SourceEvents(
       String project,
@@ -97,7 +104,8 @@ public final class SourceEvents {
       String topic,
       String from,
       String until,
-      String stored)
+      String stored,
+      boolean payloads)
       throws IOException {
     this.bigQuery = new BigQueryConfiguration().bigQuery(project, emulatorHost);
     this.properties = properties;
@@ -109,6 +117,11 @@ public final class SourceEvents {
     this.type = StandardSQLTypeName.valueOf(properties.produce().watermarkType());
     this.from = position(type, from);
     this.until = position(type, until);
+    if (this.from.compareTo(this.until) >= 0) {
+      throw new IllegalArgumentException(
+          "From %s until %s is no span of the watermark".formatted(from, until));
+    }
+    this.payloads = payloads;
     this.stored = stored == null ? null : Watermark.parse(type, stored);
     this.lookback = this.stored == null ? null : this.stored.minus(properties.produce().lookback());
   }
@@ -138,6 +151,11 @@ public final class SourceEvents {
   /** Whether the query says when an event came; without that, all its events are compared. */
   public boolean timed() {
     return columns.watermark() != null;
+  }
+
+  /** Whether a run leaves out what lies before its watermark; else each reads everything. */
+  private boolean filtered() {
+    return QueryParameters.of(sql).contains("watermark");
   }
 
   /** Whether {@code backfill} can read a window of the query. */
@@ -220,21 +238,27 @@ public final class SourceEvents {
     String watermark = timed() ? "watermark" : "NULL";
     String where = "";
     if (timed()) {
-      where = " WHERE watermark >= @twinbox_from AND watermark < @twinbox_until";
+      // A row without a position lies in no span and would be in nobody's proof.
+      where =
+          " WHERE watermark >= @twinbox_from AND watermark < @twinbox_until OR watermark IS NULL";
       if (elsewhere) {
         where =
             " WHERE watermark IS NULL OR watermark < @twinbox_from OR watermark >= @twinbox_until";
       }
     }
-    return "SELECT event_key, IFNULL(%s, @twinbox_topic) AS topic, %s AS position FROM (%s%n)%s"
-        .formatted(topicName, watermark, sql, where);
+    // As pubsub_outbox.payload_hash is computed.
+    String hash =
+        payloads && !elsewhere ? "TO_HEX(SUBSTR(SHA256(payload), 1, 16))" : "CAST(NULL AS STRING)";
+    return "SELECT event_key, IFNULL(%s, @twinbox_topic) AS topic, %s AS position, %s AS payload_hash FROM (%s%n)%s"
+        .formatted(topicName, watermark, hash, sql, where);
   }
 
   private QueryJobConfiguration.Builder bind(
       QueryJobConfiguration.Builder builder, boolean elsewhere, boolean span) {
     builder.setUseLegacySql(false).setLabels(Map.of("twinbox-command", "reconcile"));
     if (QueryParameters.of(sql).contains("watermark")) {
-      builder.addNamedParameter("watermark", (elsewhere ? first() : from).parameter());
+      builder.addNamedParameter(
+          "watermark", (elsewhere ? Watermark.first(type) : from).parameter());
     }
     if (QueryParameters.of(sql).contains("last")) {
       builder.addNamedParameter(
@@ -248,15 +272,6 @@ public final class SourceEvents {
       }
     }
     return builder;
-  }
-
-  /** Before every row that produce reads. */
-  private Watermark first() {
-    String first = properties.produce().firstWatermark();
-    if (first != null && !first.isBlank()) {
-      return Watermark.parse(type, first.strip());
-    }
-    return Watermark.first(type);
   }
 
   /**
@@ -291,7 +306,10 @@ public final class SourceEvents {
       }
     }
     if (job.getStatus().getError() != null) {
-      throw new Unreachable(queryFile + ": " + job.getStatus().getError().getMessage());
+      BigQueryError error = job.getStatus().getError();
+      throw new Unreachable(
+          QueryFault.of(queryFile, new BigQueryException(0, error.getMessage(), error))
+              .getMessage());
     }
     TableId result = ((QueryJobConfiguration) job.getConfiguration()).getDestinationTable();
     Job done = job;
@@ -331,8 +349,8 @@ public final class SourceEvents {
   private void receive(FieldValueList row, Receiver receiver) throws IOException {
     String topicName = row.get("topic").getStringValue();
     Watermark watermark = timed() ? Watermark.of(type, row.get("position")) : null;
-    Position position = Position.BEHIND;
-    if (watermark != null) {
+    Position position = Position.ALWAYS;
+    if (watermark != null && filtered()) {
       position =
           stored == null || watermark.compareTo(stored) > 0
               ? Position.AHEAD
@@ -342,7 +360,8 @@ public final class SourceEvents {
         row.get("event_key").isNull() ? null : row.get("event_key").getStringValue(),
         topicName,
         watermark == null ? null : watermark.text(),
-        position);
+        position,
+        row.get("payload_hash").isNull() ? null : row.get("payload_hash").getStringValue());
   }
 
   private <T> T ask(String what, java.util.function.Supplier<T> call) throws Unreachable {

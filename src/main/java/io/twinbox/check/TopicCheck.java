@@ -62,8 +62,6 @@ public final class TopicCheck {
 
   private static final String TOPIC_PROPERTIES = "topic.properties";
   private static final Pattern HEADER = Pattern.compile("\\$\\{header[.\\[]'?([\\w.-]+?)'?]?}");
-  private static final Pattern POSITION =
-      Pattern.compile("(?s)^(?<file>.+?):(?:(?<line>\\d+):(?:\\d+:)?)? (?<said>.*)$");
 
   private final Map<String, String> settings = new LinkedHashMap<>();
   private String url;
@@ -245,6 +243,14 @@ public final class TopicCheck {
       }
     }
 
+    /** A message that reads "what. What to do."; behind its first part comes what it names. */
+    private void said(String message, String named) {
+      int stop = message.lastIndexOf(". ", message.length() - 2);
+      setting(
+          (stop < 0 ? message : message.substring(0, stop)) + named,
+          stop < 0 ? "Correct it." : message.substring(stop + 2));
+    }
+
     /** Finds the line that a message about settings is about. */
     private void setting(String problem, String remedy) {
       Path file = folder.resolve(TOPIC_PROPERTIES);
@@ -377,37 +383,34 @@ public final class TopicCheck {
 
     private void query(TwinboxProperties properties) {
       Path file = folder.resolve("query.sql");
-      if (!bigQuery) {
-        notLooked.add("BigQuery, which was not asked for: the query was not tried");
-        return;
-      }
-      if (!Files.isRegularFile(file)) {
-        return;
-      }
-      String project = project();
-      if (project == null) {
-        return;
-      }
       try {
+        List<Finding> faults = QueryCheck.read(properties);
+        findings.addAll(faults);
+        String unplanned =
+            faults.isEmpty() && Files.isRegularFile(file) ? QueryCheck.unplanned(properties) : null;
+        if (unplanned != null && unplanned.contains("twinbox.")) {
+          said(unplanned, "");
+        } else if (unplanned != null) {
+          findings.add(QueryCheck.finding(file, unplanned));
+        }
+        if (!bigQuery) {
+          notLooked.add("BigQuery, which was not asked for: the query was not tried");
+          return;
+        }
+        String project = project();
+        if (project == null || unplanned != null || !Files.isRegularFile(file)) {
+          return;
+        }
         GoogleCredentialsCheck.check(Set.of("produce"), environment);
-        String fault =
+        Finding fault =
             QueryCheck.fault(
                 project,
                 environment.getProperty("bigquery.emulator.host", ""),
                 properties,
                 environment.getProperty("topic.name", ""));
         looked.add("the query, by a dry run of BigQuery");
-        if (fault != null) {
-          Matcher position = POSITION.matcher(fault);
-          boolean found =
-              position.matches() && position.group("file").endsWith(file.getFileName().toString());
-          add(
-              file.toString(),
-              found && position.group("line") != null
-                  ? Integer.parseInt(position.group("line"))
-                  : 1,
-              (found ? position.group("said") : fault).replaceFirst("\\.$", ""),
-              "Correct the query, or the setting that it names.");
+        if (fault != null && faults.isEmpty()) {
+          findings.add(fault);
         }
       } catch (QueryCheck.Unreachable | StartupException e) {
         unreachable.add("BigQuery: " + e.getMessage());
@@ -444,14 +447,10 @@ public final class TopicCheck {
                         .formatted(project, environment.getProperty("subscription.name"))
                     : null)
             .forEach(
-                fault -> {
-                  // "…: what. What to do."
-                  int stop = fault.lastIndexOf(". ", fault.length() - 2);
-                  String what = stop < 0 ? fault : fault.substring(0, stop);
-                  setting(
-                      what + (fault.startsWith("Topic") ? " (topic.name)" : " (subscription.name)"),
-                      stop < 0 ? "" : fault.substring(stop + 2));
-                });
+                fault ->
+                    said(
+                        fault,
+                        fault.startsWith("Topic") ? " (topic.name)" : " (subscription.name)"));
         looked.add("topic and subscription in Pub/Sub");
       } catch (PubSubCheck.Unreachable e) {
         unreachable.add("Pub/Sub: " + e.getMessage());

@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.sql.SQLException;
 import java.time.Instant;
 import java.time.OffsetDateTime;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -74,6 +75,12 @@ final class ReconcileCommand implements Callable<Integer> {
   private String watermarkUntil;
 
   @Option(
+      names = "--payloads",
+      description =
+          "Compare the payloads, too, by their hashes. BigQuery then reads them, which costs more.")
+  private boolean payloads;
+
+  @Option(
       names = "--no-bigquery",
       description = "Do not look at BigQuery. Without a query.sql it is not looked at anyway.")
   private boolean noBigQuery;
@@ -133,7 +140,9 @@ final class ReconcileCommand implements Callable<Integer> {
             begin,
             end,
             properties.reconcile().grace(),
-            listed);
+            listed,
+            given("topic.name", ownTopic.isEmpty() ? topic : null)
+                + given("twinbox.source", source));
     PrintWriter err = spec.commandLine().getErr();
     try (Database outbox = Database.of(settings, true);
         Database inbox = asksConsumer ? consumer(settings) : null) {
@@ -156,6 +165,7 @@ final class ReconcileCommand implements Callable<Integer> {
                   ownTopic.isEmpty() ? topicName : ownTopic,
                   begin,
                   end,
+                  until == null || ahead,
                   (String) read.get("value"))
               : null;
       Reconciliation reconciliation =
@@ -200,6 +210,7 @@ final class ReconcileCommand implements Callable<Integer> {
       String ownTopic,
       Instant begin,
       Instant end,
+      boolean endsNow,
       String stored)
       throws IOException {
     boolean timed = TIMED.contains(properties.produce().watermarkType());
@@ -218,8 +229,21 @@ final class ReconcileCommand implements Callable<Integer> {
         properties,
         ownTopic,
         timed ? begin.toString() : watermarkFrom,
-        timed ? end.toString() : watermarkUntil,
-        stored);
+        timed ? (endsNow ? behind(properties, end) : end).toString() : watermarkUntil,
+        stored,
+        payloads);
+  }
+
+  /** A span that ends now ends with today, where the watermark says no more than the day. */
+  private static Instant behind(TwinboxProperties properties, Instant now) {
+    return properties.produce().watermarkType().equals("DATE")
+        ? now.truncatedTo(ChronoUnit.DAYS).plus(1, ChronoUnit.DAYS)
+        : now;
+  }
+
+  /** A setting of this question that the printed repair must be given, too. */
+  private static String given(String setting, String value) {
+    return value == null ? "" : " --%s=%s".formatted(setting, Report.word(value));
   }
 
   /** The limit of a run, or what the day has left. */

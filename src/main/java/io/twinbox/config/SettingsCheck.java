@@ -44,6 +44,7 @@ public final class SettingsCheck {
   private static final String VARIABLE_PREFIX = "TWINBOX_";
 
   private static final Pattern DURATION = Pattern.compile("[0-9]+(ms|s|m|h|d)");
+  private static final Pattern NAME = Pattern.compile("(?!goog)[A-Za-z][A-Za-z0-9._~+%-]{2,254}");
 
   /**
    * What Kubernetes adds to every pod of a namespace that has a Service called {@code twinbox} or
@@ -264,6 +265,19 @@ public final class SettingsCheck {
                   missing.size() == 1 ? "it" : "them",
                   properties.topicDir().resolve("topic.properties"),
                   properties.topicDir()));
+    }
+    checkName("topic.name", "invoices");
+    checkName("subscription.name", "invoices-ledger");
+  }
+
+  /** By Pub/Sub's rule for names (cloud.google.com/pubsub/docs/pubsub-basics#resource_names). */
+  private void checkName(String property, String example) {
+    String value = environment.getProperty(property, "");
+    if (!value.isBlank() && !NAME.matcher(value).matches()) {
+      throw new StartupException(
+          "%s is '%s', which is no name in Pub/Sub.".formatted(variable(property), value),
+          "Write the short name, as %s: a letter first, then 2 to 254 letters, digits and - . _ ~ + %%; no quotes, no spaces, no projects/…, and not goog at its beginning."
+              .formatted(example));
     }
   }
 

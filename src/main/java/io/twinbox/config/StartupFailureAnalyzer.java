@@ -3,6 +3,7 @@ package io.twinbox.config;
 import java.net.ConnectException;
 import java.net.UnknownHostException;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.stream.Collectors;
 import org.apache.camel.FailedToCreateRouteException;
 import org.apache.camel.FailedToStartRouteException;
@@ -12,10 +13,14 @@ import org.springframework.boot.context.properties.bind.validation.BindValidatio
 import org.springframework.boot.context.properties.source.ConfigurationPropertyName;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.diagnostics.FailureAnalyzer;
+import org.springframework.boot.origin.Origin;
+import org.springframework.boot.origin.OriginProvider;
+import org.springframework.boot.origin.TextResourceOrigin;
 import org.springframework.boot.web.server.PortInUseException;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
 import org.springframework.core.env.Environment;
+import org.springframework.util.ClassUtils;
 import org.springframework.validation.FieldError;
 import org.springframework.validation.ObjectError;
 
@@ -61,8 +66,8 @@ public class StartupFailureAnalyzer implements FailureAnalyzer {
           "%s is '%s', which cannot be used: %s."
               .formatted(
                   named(e.getName()), e.getProperty().getValue(), withoutStop(Causes.describe(e))),
-          "It stands in %s. Correct it; application.properties in the jar documents each setting with its unit and default."
-              .formatted(e.getProperty().getOrigin()),
+          "%s%s; application.properties in the jar documents each setting with its unit and default."
+              .formatted(form(e.getTarget().getType().resolve()), stands(e)),
           e);
     }
     if (cause instanceof PortInUseException e) {
@@ -90,6 +95,33 @@ public class StartupFailureAnalyzer implements FailureAnalyzer {
           cause);
     }
     return null;
+  }
+
+  /** What to write in its place. */
+  private static String form(Class<?> type) {
+    if (type == Duration.class) {
+      return "Write a number and ms, s, m, h or d, for example 500ms, 30s, 15m";
+    }
+    if (type == boolean.class || type == Boolean.class) {
+      return "Write true or false";
+    }
+    boolean number =
+        type != null && Number.class.isAssignableFrom(ClassUtils.resolvePrimitiveIfNecessary(type));
+    return number ? "Write a number" : "Correct it";
+  }
+
+  private static String stands(BindException e) {
+    Origin origin = e.getProperty().getOrigin();
+    if (origin instanceof OriginProvider wrapped && wrapped.getOrigin() != null) {
+      origin = wrapped.getOrigin();
+    }
+    if (origin instanceof TextResourceOrigin text
+        && text.getLocation() != null
+        && text.getResource() != null) {
+      return ", in line %d of %s"
+          .formatted(text.getLocation().getLine() + 1, text.getResource().getFilename());
+    }
+    return origin == null ? "" : ", in " + origin;
   }
 
   private static FailureAnalysis outOfRange(BindValidationException e) {

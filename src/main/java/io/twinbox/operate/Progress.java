@@ -31,7 +31,10 @@ class Progress implements HealthIndicator, StepObserver {
 
   /** The first step of every poll, by its route. */
   private static final Map<String, String> POLLS =
-      Map.of("dispatch-limit", "dispatch", "dispatch-ordered-limit", "dispatch-ordered");
+      Map.of(
+          "dispatch-limit", "dispatch",
+          "dispatch-ordered-limit", "dispatch-ordered",
+          "dispatch-suspects-limit", "dispatch-suspects");
 
   private final TwinboxProperties properties;
   private final CamelContext camelContext;

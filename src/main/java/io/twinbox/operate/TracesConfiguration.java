@@ -56,6 +56,7 @@ class TracesConfiguration {
           .addPropertiesSupplier(() -> settings)
           .addPropertiesCustomizer(config -> FIXED)
           .addResourceCustomizer((resource, config) -> instance.merge(resource))
+          .addSpanExporterCustomizer((exporter, config) -> new LostSpans(exporter))
           .disableShutdownHook()
           .build()
           .getOpenTelemetrySdk();

@@ -2,6 +2,7 @@ package io.twinbox.outbox;
 
 import io.twinbox.config.TwinboxProperties;
 import java.time.Duration;
+import org.apache.camel.CamelContext;
 import org.apache.camel.ExchangeProperty;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.stereotype.Component;
@@ -32,9 +33,12 @@ public class ClaimLease {
     return System.nanoTime() + lease.toNanos();
   }
 
-  /** Whether the lease lasts for as long as publishing may take. */
-  public boolean suffices(@ExchangeProperty("leaseEnd") long leaseEnd) {
-    return leaseEnd - System.nanoTime() >= publishTimeout.toNanos();
+  /**
+   * Whether a claim may be published: its lease lasts for as long as that may take, and the process
+   * is not stopping. What a stopping process has not begun is free for others at once.
+   */
+  public boolean suffices(@ExchangeProperty("leaseEnd") long leaseEnd, CamelContext context) {
+    return !context.isStopping() && leaseEnd - System.nanoTime() >= publishTimeout.toNanos();
   }
 
   /** Whether the lease has not ended yet. */

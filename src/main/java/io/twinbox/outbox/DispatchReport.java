@@ -49,11 +49,16 @@ public class DispatchReport {
   public List<Map<String, Object>> quarantined(@Body List<Map<String, Object>> rows) {
     for (Map<String, Object> row : rows) {
       if (dead(row)) {
-        log.error(
-            "Topic {}: event {} is dead, {}. Look at how those processes ended, then replay or discard it (docs/repair.md); an ordering key waits until then.",
-            topic,
-            row.get("id"),
-            row.get("last_error"));
+        log.atError()
+            .addKeyValue("outbox_id", row.get("id"))
+            .addKeyValue("topic", topic)
+            // Refusals; what ended it were crashes, which last_error counts.
+            .addKeyValue("attempt", row.get("attempts"))
+            .log(
+                "Topic {}: event {} is dead, {}. Look at how those processes ended, then replay or discard it (docs/repair.md); an ordering key waits until then.",
+                topic,
+                row.get("id"),
+                row.get("last_error"));
       }
     }
     return rows.stream().filter(row -> !dead(row)).toList();

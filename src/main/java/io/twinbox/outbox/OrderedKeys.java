@@ -14,14 +14,18 @@ import org.springframework.stereotype.Component;
  *
  * <p>Mostly those that have a row which came due lately, since the floor. Dead rows of what was
  * published before are not read then, however long somebody's transaction keeps vacuum from
- * removing them. The floor rises with each claim that left nothing behind of what it looked at.
+ * removing them. The floor rises with each claim.
  *
- * <p>What lies below the floor is found by a sweep, which goes through all keys from the first to
- * the last, a bounded number with each claim, and remembers the last as the cursor: rows that
- * became visible late, and rows whose key was held up by another row that has left meanwhile. There
- * is a sweep at the start, when more came due lately than a claim looks at, and else every few
- * seconds; less often when it takes long. After one that left nothing behind, claims go by the
- * floor again.
+ * <p>A key of which a claim may have left due rows is held: cut off by the claim's limits, or
+ * behind a row in flight, here or at another pod. Each claim looks at it again until nothing is
+ * left, whatever the floor.
+ *
+ * <p>What else lies below the floor is found by a sweep, which goes through all keys from the first
+ * to the last, a bounded number with each claim, and remembers the last as the cursor: rows that
+ * became visible late, rows behind one that was discarded, and what a pod left that has ended.
+ * There is a sweep at the start, when more came due lately or is held than a claim looks at, and
+ * else every few seconds; less often when it takes long. After one that found no more than that,
+ * claims go by the floor again.
  *
  * <p>All times are the database's; the pod's clock only counts seconds. Serves one route, whose
  * polls do not overlap.
@@ -34,10 +38,11 @@ public class OrderedKeys {
 
   private final SweepPause pause = new SweepPause();
   private boolean sweeping = true;
-  private boolean leftNothing;
+  private boolean foundTooMuch;
   private Instant sweepBegan;
   private long sweepTook;
   private String cursor = "";
+  private String held = "[]";
   private Instant floor;
   private long askedAt;
 
@@ -49,6 +54,11 @@ public class OrderedKeys {
   /** The last key that the sweep has looked at, empty to begin with the first. */
   public synchronized String cursor() {
     return cursor;
+  }
+
+  /** The keys that are held, as JSON; the claim bounds how many. */
+  public synchronized String held() {
+    return held;
   }
 
   /**
@@ -70,26 +80,27 @@ public class OrderedKeys {
 
   synchronized String learnAt(Map<String, Object> claim, long nanoTime) {
     Instant lookedAt = ((Timestamp) claim.get("looked_at")).toInstant();
-    boolean complete = (Boolean) claim.get("complete");
+    boolean tooMany = (Boolean) claim.get("too_many");
+    held = (String) claim.get("held");
     if (sweeping) {
       if (cursor.isEmpty()) {
         sweepBegan = lookedAt;
         sweepTook = 0;
-        leftNothing = true;
+        foundTooMuch = false;
       }
       sweepTook += nanoTime - askedAt;
-      leftNothing &= complete;
+      foundTooMuch |= tooMany;
       String last = (String) claim.get("cursor");
       cursor = last == null ? "" : last;
-      if (cursor.isEmpty() && leftNothing) {
+      if (cursor.isEmpty() && !foundTooMuch) {
         sweeping = false;
         floor = sweepBegan.minus(MARGIN);
         pause.begin(nanoTime, sweepTook);
       }
-    } else if (complete) {
-      floor = lookedAt.minus(MARGIN);
-    } else if ((Boolean) claim.get("too_many")) {
+    } else if (tooMany) {
       sweeping = true;
+    } else {
+      floor = lookedAt.minus(MARGIN);
     }
     return cursor;
   }

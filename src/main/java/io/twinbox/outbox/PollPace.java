@@ -97,7 +97,7 @@ public final class PollPace extends ServiceSupport implements ScheduledPollConsu
     none = !some;
   }
 
-  private static long bytes(List<Map<String, Object>> rows) {
+  static long bytes(List<Map<String, Object>> rows) {
     return rows.stream().mapToLong(row -> ((byte[]) row.get("payload")).length).sum();
   }
 

@@ -31,7 +31,7 @@ class BatchProducer extends DefaultProducer {
   }
 
   @Override
-  public void process(Exchange exchange) {
+  public void process(Exchange exchange) throws InterruptedException {
     Object body = exchange.getMessage().getBody();
     if (!(body instanceof List<?> list)
         || !list.stream().allMatch(PubsubMessage.class::isInstance)) {

@@ -63,8 +63,10 @@ final class BatchPublisher {
    *
    * @return one outcome per message, in the order of the messages; never throws for what Pub/Sub
    *     answers
+   * @throws InterruptedException when the process gives up waiting: what became of the messages is
+   *     unknown then
    */
-  List<PublishOutcome> publish() {
+  List<PublishOutcome> publish() throws InterruptedException {
     List<Call> running = new ArrayList<>();
     List<Call> refused = new ArrayList<>();
     for (Lane lane : lanes()) {
@@ -168,7 +170,7 @@ final class BatchPublisher {
    * Waits for a call, which ends by itself, and keeps its message ids; returns its failure, or
    * null.
    */
-  private Throwable settle(Call call) {
+  private Throwable settle(Call call) throws InterruptedException {
     try {
       PublishResponse response = call.answer.get();
       if (response.getMessageIdsCount() != call.lines.size()) {
@@ -182,9 +184,6 @@ final class BatchPublisher {
       return null;
     } catch (ExecutionException e) {
       return e.getCause();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return e;
     }
   }
 
@@ -199,19 +198,21 @@ final class BatchPublisher {
    * Pub/Sub refused a whole call because of one message: each goes singly, so that it harms no
    * mate.
    */
-  private void isolate(List<Call> refused) {
+  private void isolate(List<Call> refused) throws InterruptedException {
     for (Call call : refused) {
       if (call.lane.ordered) {
         isolateOrdered(call);
       } else {
         List<Call> singles =
             call.lines.stream().map(line -> send(call.lane, List.of(line))).toList();
-        singles.forEach(this::settleSingle);
+        for (Call single : singles) {
+          settleSingle(single);
+        }
       }
     }
   }
 
-  private void isolateOrdered(Call call) {
+  private void isolateOrdered(Call call) throws InterruptedException {
     boolean broken = false;
     for (int line : call.lines) {
       if (broken || timeLeft().isNegative()) {
@@ -224,7 +225,7 @@ final class BatchPublisher {
     releaseFollowers(call.lane);
   }
 
-  private boolean settleSingle(Call single) {
+  private boolean settleSingle(Call single) throws InterruptedException {
     Throwable failure = settle(single);
     if (failure != null) {
       outcomes[single.lines.get(0)] = outcomeOf(failure);

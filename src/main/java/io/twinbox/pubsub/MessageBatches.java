@@ -46,6 +46,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
   private final int size;
 
   private final BatchLimit limit;
+  private final String keyAttribute;
   private final Comparator<Received> byKey;
   private final BlockingQueue<Received> waiting = new LinkedBlockingQueue<>();
 
@@ -73,6 +74,7 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
     this.transaction = transaction;
     this.size = size;
     this.limit = new BatchLimit(size);
+    this.keyAttribute = keyAttribute;
     this.byKey = Comparator.comparing(r -> r.message.getAttributesOrDefault(keyAttribute, ""));
     for (int i = 0; i < threads; i++) {
       Thread worker = new Thread(this::work, "consume-batch-" + i);
@@ -265,7 +267,13 @@ final class MessageBatches implements MessageReceiver, AutoCloseable {
     try {
       routes.receiveMessage(received.message, received.reply);
     } catch (RuntimeException e) {
-      log.warn("A message was given up: {}; it is delivered again.", Causes.describe(e));
+      String key = received.message.getAttributesOrDefault(keyAttribute, "none");
+      log.atWarn()
+          .addKeyValue("outbox_id", key)
+          .log(
+              "Message with key {} was given up: {}; it is delivered again.",
+              key,
+              Causes.describe(e));
       received.reply.nack();
     }
   }

@@ -13,6 +13,14 @@ public enum Kind {
       "rejected",
       true,
       "in BigQuery, but the outbox refused it (produce_reject); correct the row at its source, then it is read again"),
+  CHANGED(
+      "changed",
+      false,
+      "known under its key with another payload, and put or read again with a changed one, which is not sent (produce_changed); a correction needs an event key of its own"),
+  PAYLOAD_DIFFERS(
+      "payload-differs",
+      true,
+      "BigQuery has another payload now than the outbox had under this key; what was first is what is sent, and a correction needs an event key of its own"),
   UNQUEUED("unqueued", true, "in the outbox, but neither queued nor published: nobody sends it"),
   DEAD("dead", true, "in the outbox, but Pub/Sub refuses it (dead)"),
   UNAPPLIED(

@@ -12,7 +12,6 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import java.util.function.Consumer;
 
 /**
@@ -28,22 +27,10 @@ import java.util.function.Consumer;
  */
 public final class Reconciliation {
 
-  private static final int IN_SOURCE = 1;
-  private static final int IN_LOOKBACK = 1 << 1;
-  private static final int AHEAD = 1 << 2;
-  private static final int OURS = 1 << 3;
-  private static final int SERVICES = 1 << 4;
-  private static final int UNKEPT = 1 << 5;
-  private static final int IN_INBOX = 1 << 6;
-  private static final int FOUND_ELSEWHERE = 1 << 7;
-
   /** A query is billed as this at least (cloud.google.com/bigquery/pricing: 10 MB per table). */
   private static final long LEAST_BILLED = 10 * 1024 * 1024;
 
-  private static final int KEYS_AT_ONCE = 2_000;
   private static final int IDS_AT_ONCE = 500;
-  private static final int ROWS_AT_ONCE = 5_000;
-  private static final int MOST_SLICES = 1_000;
 
   /**
    * What is compared.
@@ -52,6 +39,8 @@ public final class Reconciliation {
    * @param until first moment behind it
    * @param grace how long a published event may take to be applied
    * @param listed how many ids of one kind are kept; all are counted
+   * @param given settings that were given for this question alone and that a repair needs as well,
+   *     as words of a command line, each after a space; empty for none
    */
   public record Question(
       String topic,
@@ -60,7 +49,8 @@ public final class Reconciliation {
       Instant from,
       Instant until,
       Duration grace,
-      int listed) {}
+      int listed,
+      String given) {}
 
   private final Question question;
   private final SourceEvents bigQuery;
@@ -68,6 +58,7 @@ public final class Reconciliation {
   private final Side inbox;
   private final Consumer<String> says;
   private final Report report;
+  private final Listing listing;
 
   /**
    * @param bigQuery null when BigQuery is not looked at
@@ -86,6 +77,7 @@ public final class Reconciliation {
     this.inbox = inbox == null ? null : new Side(inbox);
     this.says = says;
     this.report = new Report(question, bigQuery, inbox != null);
+    this.listing = new Listing(question, bigQuery, this.outbox, this.inbox, report);
   }
 
   /**
@@ -109,10 +101,10 @@ public final class Reconciliation {
                   .formatted(price, bytesAllowed));
         }
         report.bytes = price;
-        listSource(false, bytesAllowed, events);
+        listing.source(false, bytesAllowed, events);
       }
-      listOutbox(events);
-      listInbox(events);
+      listing.outbox(events);
+      listing.inbox(events);
       events.seal();
       long suspected = 0;
       for (int part = 0; part < Spool.PARTS; part++) {
@@ -129,179 +121,10 @@ public final class Reconciliation {
       if (suspected > 0) {
         lookElsewhere(suspected, bytesAllowed, suspects);
       }
-      if (inbox != null) {
-        for (Map<String, Object> letter :
-            inbox.rows(
-                "letters-without-key.sql",
-                Map.of(
-                    "consumer",
-                    question.consumer(),
-                    "from",
-                    question.from().toString(),
-                    "until",
-                    question.until().toString()))) {
-          report.add(
-              Kind.LETTER_WITHOUT_KEY,
-              new Report.Line(
-                  null, null, (String) letter.get("reason"), (String) letter.get("id"), null));
-        }
-      }
+      listing.lettersWithoutKey();
       report.finish();
       return report;
     }
-  }
-
-  // Listing ---------------------------------------------------------------------------------------
-
-  private record Key(String key, String topic, String watermark, SourceEvents.Position position) {}
-
-  private void listSource(boolean elsewhere, long bytesAllowed, Spool spool)
-      throws SQLException, IOException, SourceEvents.Unreachable {
-    List<Key> keys = new ArrayList<>(KEYS_AT_ONCE);
-    bigQuery.read(
-        elsewhere,
-        bytesAllowed,
-        (key, topic, watermark, position) -> {
-          keys.add(new Key(key, topic, watermark, position));
-          if (keys.size() == KEYS_AT_ONCE) {
-            spoolKeys(elsewhere, keys, spool);
-            keys.clear();
-          }
-        });
-    spoolKeys(elsewhere, keys, spool);
-  }
-
-  private void spoolKeys(boolean elsewhere, List<Key> keys, Spool spool) throws IOException {
-    List<Key> usable = new ArrayList<>(keys.size());
-    for (Key key : keys) {
-      if (!key.topic().equals(question.topic())) {
-        report.otherTopics += elsewhere ? 0 : 1;
-        continue;
-      }
-      if (!elsewhere) {
-        report.sourceRows++;
-      }
-      // PostgreSQL takes no NUL; produce refuses such a row, too.
-      if (key.key() != null && !key.key().isBlank() && key.key().indexOf('\0') < 0) {
-        usable.add(key);
-      } else if (!elsewhere) {
-        report.add(Kind.NO_KEY, new Report.Line(null, key.key(), null, null, key.watermark()));
-      }
-    }
-    if (usable.isEmpty()) {
-      return;
-    }
-    List<Map<String, Object>> ids;
-    try {
-      ids =
-          outbox.rows(
-              "event-ids.sql",
-              Map.of(
-                  "topic",
-                  question.topic(),
-                  "source",
-                  question.source(),
-                  "eventKeys",
-                  usable.stream().map(Key::key).toArray(String[]::new),
-                  "topics",
-                  usable.stream().map(Key::topic).toArray(String[]::new)));
-    } catch (SQLException e) {
-      throw new IOException(e);
-    }
-    for (int i = 0; i < usable.size(); i++) {
-      Key key = usable.get(i);
-      UUID id = UUID.fromString((String) ids.get(i).get("id"));
-      if (elsewhere) {
-        spool.add(id, FOUND_ELSEWHERE);
-      } else {
-        int flags =
-            switch (key.position()) {
-              case AHEAD -> IN_SOURCE | AHEAD;
-              case LOOKBACK -> IN_SOURCE | IN_LOOKBACK;
-              case BEHIND -> IN_SOURCE;
-            };
-        spool.add(id, flags, 1, key.key(), key.topic(), key.watermark());
-      }
-    }
-  }
-
-  private void listOutbox(Spool spool) throws SQLException, IOException {
-    Map<String, Object> parameters = new HashMap<>();
-    parameters.put("from", question.from().toString());
-    parameters.put("until", question.until().toString());
-    parameters.put("afterTime", question.from().toString());
-    parameters.put("afterSeq", -1L);
-    parameters.put("rows", ROWS_AT_ONCE);
-    List<Map<String, Object>> page;
-    do {
-      page = outbox.rows("outbox-created.sql", parameters);
-      for (Map<String, Object> row : page) {
-        if (question.topic().equals(row.get("topic_name"))) {
-          boolean ours = question.source() != null && question.source().equals(row.get("source"));
-          spool.add(UUID.fromString((String) row.get("id")), ours ? OURS : SERVICES);
-        }
-        parameters.put("afterTime", row.get("created_at"));
-        parameters.put("afterSeq", row.get("seq"));
-      }
-    } while (page.size() == ROWS_AT_ONCE);
-    for (Instant[] slice : slices()) {
-      outbox.ids(
-          "published-without-payload.sql",
-          Map.of(
-              "topic", question.topic(), "from", slice[0].toString(), "until", slice[1].toString()),
-          id -> spool.add(UUID.fromString(id), UNKEPT));
-    }
-  }
-
-  private void listInbox(Spool spool) throws SQLException {
-    if (inbox == null) {
-      return;
-    }
-    for (Instant[] slice : slices()) {
-      inbox.ids(
-          "inbox-created.sql",
-          Map.of(
-              "consumer",
-              question.consumer(),
-              "from",
-              slice[0].toString(),
-              "until",
-              slice[1].toString()),
-          key -> {
-            UUID id = id(key);
-            if (id == null) {
-              report.foreignKeys++;
-            } else {
-              spool.add(id, IN_INBOX);
-            }
-          });
-    }
-  }
-
-  /** Null for a key that is no id of an outbox. */
-  private static UUID id(String key) {
-    try {
-      UUID id = UUID.fromString(key);
-      return id.toString().equals(key) ? id : null;
-    } catch (IllegalArgumentException e) {
-      return null;
-    }
-  }
-
-  /** The span in hours, or in more where it is very long: so no statement runs for long. */
-  private List<Instant[]> slices() {
-    Duration whole = Duration.between(question.from(), question.until());
-    Duration step = whole.dividedBy(MOST_SLICES);
-    step = step.compareTo(Duration.ofHours(1)) < 0 ? Duration.ofHours(1) : step;
-    List<Instant[]> slices = new ArrayList<>();
-    Instant begin = question.from();
-    while (begin.isBefore(question.until())) {
-      Instant end = begin.plus(step);
-      end = end.isAfter(question.until()) ? question.until() : end;
-      slices.add(new Instant[] {begin, end});
-      begin = end;
-    }
-    return slices;
   }
 
   // Judging ---------------------------------------------------------------------------------------
@@ -329,7 +152,7 @@ public final class Reconciliation {
     for (Event event : batch) {
       Map<String, Object> state = sent.get(event.id.toString());
       boolean known = state.get("topic_name") != null;
-      if (event.has(IN_SOURCE)) {
+      if (event.has(Listing.IN_SOURCE)) {
         report.sourceEvents++;
         if (event.rows > 1) {
           report.add(Kind.DOUBLED, line(event, event.rows + " rows", null));
@@ -339,20 +162,18 @@ public final class Reconciliation {
           continue;
         }
       } else if (!known) {
-        if (event.has(IN_INBOX)) {
+        if (event.has(Listing.IN_INBOX)) {
           report.add(Kind.UNKNOWN, line(event, null, null));
         }
         continue;
-      } else if (!event.has(OURS | SERVICES | UNKEPT)) {
+      } else if (!event.has(Listing.OURS | Listing.SERVICES)) {
         // Applied within the span, and put or published before it, or of another topic.
         continue;
-      } else if (bigQuery != null
-          && (event.has(OURS) || event.has(UNKEPT) && event.id.version() == 8)) {
-        // A UUIDv7 is no id from BigQuery.
+      } else if (bigQuery != null && event.has(Listing.OURS)) {
         suspects.add(event.id, event.flags);
         suspected++;
       }
-      Report.Stages stages = event.has(IN_SOURCE) ? report.ofSource : report.others;
+      Report.Stages stages = event.has(Listing.IN_SOURCE) ? report.ofSource : report.others;
       judge(event, state, applied.get(event.id.toString()), stages);
     }
     judgeAbsent(absent);
@@ -370,20 +191,26 @@ public final class Reconciliation {
     boolean applied = consumed != null && is(consumed, "applied");
     if (applied) {
       stages.applied++;
-      return;
     }
+    comparePayload(event, sent);
     if (!published) {
+      // Pub/Sub took it and the answer was lost, or the outbox was restored.
+      String before = applied ? "applied all the same; " : "";
       if (is(sent, "dead")) {
-        report.add(Kind.DEAD, line(event, (String) sent.get("last_error"), null));
+        report.add(Kind.DEAD, line(event, before + text(sent.get("last_error")), null));
       } else if (queued) {
         report.add(
-            Kind.COMING, line(event, "queued" + failed(sent, "attempts", "last_error"), null));
+            Kind.COMING,
+            line(event, before + "queued" + failed(sent, "attempts", "last_error"), null));
       } else if (is(sent, "discarded")) {
         stages.discarded++;
-        report.add(Kind.DISCARDED, line(event, "in the outbox", null));
+        report.add(Kind.DISCARDED, line(event, before + "in the outbox", null));
       } else {
-        report.add(Kind.UNQUEUED, line(event, null, null));
+        report.add(Kind.UNQUEUED, line(event, applied ? "applied all the same" : null, null));
       }
+      return;
+    }
+    if (applied) {
       return;
     }
     if (consumed == null) {
@@ -416,6 +243,17 @@ public final class Reconciliation {
     }
   }
 
+  private void comparePayload(Event event, Map<String, Object> sent) {
+    // Of several rows under one key nobody can say which one is the event; that is said already.
+    if (event.hash == null || event.rows > 1) {
+      if (is(sent, "changed")) {
+        report.add(Kind.CHANGED, line(event, null, null));
+      }
+    } else if (!event.hash.equals(sent.get("payload_hash"))) {
+      report.add(Kind.PAYLOAD_DIFFERS, line(event, null, null));
+    }
+  }
+
   private static String letter(Map<String, Object> consumed) {
     return String.valueOf(consumed.get("letter"));
   }
@@ -445,11 +283,14 @@ public final class Reconciliation {
     for (int i = 0; i < absent.size(); i++) {
       Event event = absent.get(i);
       String refused = (String) rejects.get(i).get("reason");
-      if (event.has(AHEAD)) {
+      if (event.has(Listing.AHEAD)) {
         report.add(Kind.COMING, line(event, "no run of produce has come so far", null));
       } else if (refused != null) {
         report.add(Kind.REJECTED, line(event, refused, null));
-      } else if (event.has(IN_LOOKBACK)) {
+      } else if (event.has(Listing.ALWAYS)) {
+        report.add(
+            Kind.COMING, line(event, "without a position: the next run of produce reads it", null));
+      } else if (event.has(Listing.IN_LOOKBACK)) {
         report.add(Kind.COMING, line(event, "within the lookback: the next run reads it", null));
       } else {
         report.add(Kind.MISSING, line(event, null, null));
@@ -473,23 +314,16 @@ public final class Reconciliation {
                   price));
       proven = bytesAllowed <= 0 || billed(report.bytes) + billed(price) <= bytesAllowed;
       if (proven) {
-        listSource(true, bytesAllowed <= 0 ? 0 : bytesAllowed - billed(report.bytes), suspects);
+        listing.source(true, bytesAllowed <= 0 ? 0 : bytesAllowed - billed(report.bytes), suspects);
         report.bytes += price;
       }
     }
     suspects.seal();
     for (int part = 0; part < Spool.PARTS; part++) {
       for (Event event : suspects.read(part)) {
-        if (event.has(OURS | UNKEPT) && !event.has(FOUND_ELSEWHERE)) {
-          report.add(
-              proven ? Kind.NOT_IN_BIGQUERY : Kind.UNPROVEN,
-              line(
-                  event,
-                  event.has(UNKEPT)
-                      ? "its payload is gone, and with it its source: it may be a service's own"
-                      : null,
-                  null));
-        } else if (event.has(OURS | UNKEPT)) {
+        if (event.has(Listing.OURS) && !event.has(Listing.FOUND_ELSEWHERE)) {
+          report.add(proven ? Kind.NOT_IN_BIGQUERY : Kind.UNPROVEN, line(event, null, null));
+        } else if (event.has(Listing.OURS)) {
           report.elsewhere++;
         }
       }
@@ -502,6 +336,10 @@ public final class Reconciliation {
 
   private static Report.Line line(Event event, String detail, String letter) {
     return new Report.Line(event.id.toString(), event.key, detail, letter, event.watermark);
+  }
+
+  private static String text(Object value) {
+    return value == null ? "" : value.toString();
   }
 
   private static boolean is(Map<String, Object> row, String column) {

@@ -2,6 +2,8 @@ package io.twinbox.reconcile;
 
 import io.twinbox.bigquery.SourceEvents;
 import java.io.PrintWriter;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
@@ -40,6 +42,7 @@ public final class Report {
   private final Map<Kind, List<Line>> lines = new EnumMap<>(Kind.class);
   private final List<String> notes = new ArrayList<>();
   private final Map<Kind, List<String>> repairs = new EnumMap<>(Kind.class);
+  private final Instant asked = Instant.now().truncatedTo(ChronoUnit.MILLIS);
   private String firstMissing;
   private String lastMissing;
   private final SourceEvents source;
@@ -49,6 +52,7 @@ public final class Report {
   long elsewhere;
   long foreignKeys;
   long otherTopics;
+  long undated;
   final Stages ofSource = new Stages();
   final Stages others = new Stages();
 
@@ -99,6 +103,11 @@ public final class Report {
     if (otherTopics > 0) {
       note("%,d rows of BigQuery go to other topics; they were left out.".formatted(otherTopics));
     }
+    if (undated > 0) {
+      note(
+          "%,d rows of BigQuery have no watermark (NULL); they belong to every span and were compared."
+              .formatted(undated));
+    }
     if (elsewhere > 0) {
       note(
           "%,d events were put into the outbox within the span and have their time in BigQuery outside of it."
@@ -145,8 +154,10 @@ public final class Report {
     }
     if (source.windowed()) {
       return List.of(
-          "java -jar twinbox.jar backfill --from %s --until %s"
-              .formatted(word(firstMissing), word(source.after(lastMissing))));
+          // Named: a window that is done is not read again under its own name.
+          "java -jar twinbox.jar backfill --from %s --until %s --name reconcile-%s%s"
+              .formatted(
+                  word(firstMissing), word(source.after(lastMissing)), asked, question.given()));
     }
     return List.of(
         "SELECT * FROM produce_watermark_set('%s', '%s', '%s', '%s', NULL, 'reconcile');"
@@ -159,7 +170,7 @@ public final class Report {
   }
 
   /** One word of a shell, whatever BigQuery has: somebody pastes it. */
-  static String word(String text) {
+  public static String word(String text) {
     if (text.matches("[^'\\p{Cntrl}]*")) {
       return "'" + text + "'";
     }
@@ -254,7 +265,10 @@ public final class Report {
             .filter(java.util.Objects::nonNull)
             .collect(Collectors.joining(" = "));
     String seen =
-        (bigQueryLooked ? "" : " BigQuery was not looked at.")
+        (count(Kind.CHANGED) > 0
+                ? " %,d changed later under their keys (see above).".formatted(count(Kind.CHANGED))
+                : "")
+            + (bigQueryLooked ? "" : " BigQuery was not looked at.")
             + (consumerLooked ? "" : " What was applied was not looked at.");
     return (reconciled()
             ? "Reconciled: %s%s."

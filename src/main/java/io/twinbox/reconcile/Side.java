@@ -4,6 +4,7 @@ import io.twinbox.config.SqlFiles;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.sql.Connection;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
@@ -17,8 +18,8 @@ import org.springframework.jdbc.datasource.SingleConnectionDataSource;
  */
 final class Side {
 
-  interface Ids {
-    void id(String id) throws IOException;
+  interface Row {
+    void row(ResultSet row) throws SQLException, IOException;
   }
 
   private final Connection connection;
@@ -43,15 +44,15 @@ final class Side {
     }
   }
 
-  /** The first column of many rows, as they come. */
-  void ids(String statement, Map<String, Object> parameters, Ids receiver) throws SQLException {
+  /** Many rows, as they come. */
+  void each(String statement, Map<String, Object> parameters, Row receiver) throws SQLException {
     try {
       jdbc.query(
           SqlFiles.read("sql/reconcile/" + statement),
           parameters,
           row -> {
             try {
-              receiver.id(row.getString(1));
+              receiver.row(row);
             } catch (IOException e) {
               throw new UncheckedIOException(e);
             }

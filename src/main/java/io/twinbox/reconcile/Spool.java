@@ -32,6 +32,7 @@ final class Spool implements AutoCloseable {
     String key;
     String topic;
     String watermark;
+    String hash;
 
     Event(UUID id) {
       this.id = id;
@@ -58,13 +59,14 @@ final class Spool implements AutoCloseable {
   }
 
   void add(UUID id, int flags) throws IOException {
-    add(id, flags, 0, null, null, null);
+    add(id, flags, 0, null, null, null, null);
   }
 
   /**
    * @param rows how many rows of BigQuery are this event
+   * @param hash of the payload, null when it is not compared
    */
-  void add(UUID id, int flags, long rows, String key, String topic, String watermark)
+  void add(UUID id, int flags, long rows, String key, String topic, String watermark, String hash)
       throws IOException {
     // Not the first byte: that of a UUIDv7 is the time, and all would go into one part.
     long mixed = id.getMostSignificantBits() ^ id.getLeastSignificantBits() * 0x9E3779B97F4A7C15L;
@@ -76,6 +78,7 @@ final class Spool implements AutoCloseable {
     text(out, key);
     text(out, topic);
     text(out, watermark);
+    text(out, hash);
   }
 
   private static void text(DataOutputStream out, String text) throws IOException {
@@ -118,9 +121,11 @@ final class Spool implements AutoCloseable {
         String key = text(in);
         String topic = text(in);
         String watermark = text(in);
+        String hash = text(in);
         event.key = key == null ? event.key : key;
         event.topic = topic == null ? event.topic : topic;
         event.watermark = watermark == null ? event.watermark : watermark;
+        event.hash = hash == null ? event.hash : hash;
       }
     } catch (IOException e) {
       throw new UncheckedIOException(e);

@@ -136,6 +136,23 @@ final class EndpointRules {
                 : SqlRules.check(file, text.get()))
             .forEach(finding -> report.elsewhere(finding, step));
       }
+      text.ifPresent(sql -> parametersCount(report, step, endpoint, file, new SqlText(sql)));
+    }
+  }
+
+  /** Camel compares the number only when a message comes, and then fails every one. */
+  private static void parametersCount(
+      Report report, Step step, Endpoint endpoint, String file, SqlText sql) {
+    Optional<Endpoint.Parameter> parameter = endpoint.parameter("parametersCount");
+    Optional<String> written = parameter.flatMap(Endpoint.Parameter::value);
+    String count = String.valueOf(sql.parameters());
+    if (written.isPresent() && !written.get().equals(count) && !written.get().equals("0")) {
+      report.at(
+          parameter.get().at(),
+          step,
+          "every message would fail: parametersCount is %s, but %s has %s"
+              .formatted(written.get(), file, count),
+          "Write `parametersCount: %s`.".formatted(count));
     }
   }
 

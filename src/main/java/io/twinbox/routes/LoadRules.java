@@ -1,5 +1,6 @@
 package io.twinbox.routes;
 
+import io.twinbox.config.Causes;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
@@ -12,8 +13,11 @@ import java.util.function.BiFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.camel.CamelContext;
+import org.apache.camel.NoSuchBeanException;
 import org.apache.camel.impl.DefaultCamelContext;
+import org.apache.camel.language.simple.types.SimpleIllegalSyntaxException;
 import org.apache.camel.spi.EndpointUriFactory;
+import org.apache.camel.spi.Language;
 import org.snakeyaml.engine.v2.nodes.Node;
 import org.snakeyaml.engine.v2.nodes.NodeTuple;
 import org.snakeyaml.engine.v2.nodes.ScalarNode;
@@ -28,6 +32,12 @@ public final class LoadRules {
   private static final Pattern PLACEHOLDER = Pattern.compile("\\{\\{([^{}]+)}}");
   private static final Pattern SQL_PROPERTY =
       Pattern.compile(":#\\$(?:simple)?\\{properties:([^:}]+)}");
+
+  private static final Pattern SQL_EXPRESSION =
+      Pattern.compile(":#(?:in:)?(\\$(?:simple)?\\{[^{}]*})");
+  private static final Pattern FUNCTION = Pattern.compile("\\$(?:simple)?\\{[^${}]*}");
+  private static final String SIMPLE =
+      "Write a function of Camel's simple language, such as ${body}, ${body[name]}, ${header.name} or ${exchangeProperty.name}.";
 
   /** Resolved by Camel from what a component is, not by us. */
   private static final Set<String> WITHOUT_OPTIONS = Set.of("kamelet");
@@ -53,7 +63,11 @@ public final class LoadRules {
     for (String reference : RouteRules.statements(files, surroundings)) {
       surroundings
           .text(reference)
-          .ifPresent(text -> findings.addAll(properties(reference, text, surroundings)));
+          .ifPresent(
+              text -> {
+                findings.addAll(properties(reference, text, surroundings));
+                findings.addAll(expressions(reference, text, camel));
+              });
     }
     return findings.stream().distinct().sorted(Finding.ORDER).toList();
   }
@@ -73,6 +87,22 @@ public final class LoadRules {
         for (Step step : steps) {
           EndpointRules.target(step, surroundings)
               .ifPresent(endpoint -> options(endpoint, step, camel, report));
+        }
+        for (Step step : steps) {
+          types(step, camel, report);
+          Expressions.of(step.body())
+              .filter(e -> !e.language().equals("constant"))
+              .ifPresent(
+                  e ->
+                      Yaml.text(e.at())
+                          .map(text -> fault(text, camel))
+                          .ifPresent(
+                              fault ->
+                                  report.at(
+                                      e.at(),
+                                      step,
+                                      "Camel cannot read the expression: " + fault,
+                                      SIMPLE)));
         }
         placeholders(body, surroundings, steps, report);
       }
@@ -127,6 +157,68 @@ public final class LoadRules {
       }
     }
     return findings;
+  }
+
+  /** What a statement's parameters read, by Camel's simple language. */
+  private static List<Finding> expressions(String reference, String text, CamelContext camel) {
+    List<Finding> findings = new ArrayList<>();
+    SqlText sql = new SqlText(text);
+    Matcher matcher = SQL_EXPRESSION.matcher(text);
+    while (matcher.find()) {
+      String fault =
+          sql.part(matcher.start()) == SqlText.Part.CODE ? fault(matcher.group(1), camel) : null;
+      if (fault != null) {
+        findings.add(
+            new Finding(
+                reference.replaceFirst("^(?:classpath|file):", ""),
+                sql.line(matcher.start()),
+                null,
+                null,
+                "every message would fail at the parameter `%s`: %s"
+                    .formatted(matcher.group(), fault),
+                SIMPLE));
+      }
+    }
+    return findings;
+  }
+
+  /**
+   * What Camel's simple language has against the functions of a text, or null. Only its grammar: a
+   * bean that an expression names may well be there in a process.
+   */
+  private static String fault(String text, CamelContext camel) {
+    Language simple = camel.resolveLanguage("simple");
+    Matcher function = FUNCTION.matcher(text);
+    while (function.find()) {
+      try {
+        simple.createExpression(function.group());
+      } catch (SimpleIllegalSyntaxException e) {
+        if (Causes.any(e, NoSuchBeanException.class::isInstance)) {
+          continue;
+        }
+        return Causes.describe(e).replaceFirst(" at location \\d+.*", "").replaceFirst("\\.$", "");
+      }
+    }
+    return null;
+  }
+
+  /** Steps that name a class by `type`. */
+  private static void types(Step step, CamelContext camel, Report report) {
+    if (!step.name().startsWith("convert")) {
+      return;
+    }
+    Yaml.get(step.body(), "type")
+        .ifPresent(
+            at -> {
+              String type = Yaml.text(at).orElse("");
+              if (!type.contains("{{") && camel.getClassResolver().resolveClass(type) == null) {
+                report.at(
+                    at,
+                    step,
+                    "there is no class `%s`, so Camel would not start".formatted(type),
+                    "Write its full name, java.lang.String for a text.");
+              }
+            });
   }
 
   private static void options(Endpoint endpoint, Step step, CamelContext camel, Report report) {

@@ -51,6 +51,10 @@ public record RouteFiles(List<RouteFile> files) {
     String pattern = properties.routesLocation() + "/" + set + "/*.camel.yaml";
     try {
       for (Resource resource : new PathMatchingResourcePatternResolver().getResources(pattern)) {
+        if (resource.getFilename().startsWith(".")) {
+          // What an editor or a mounted volume keeps beside the files.
+          continue;
+        }
         if (set.equals("produce") && !isWanted(resource.getFilename(), properties.produce())) {
           continue;
         }

@@ -3,10 +3,12 @@ package io.twinbox.routes;
 import io.twinbox.config.Causes;
 import io.twinbox.config.StartupException;
 import io.twinbox.config.TwinboxProperties;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -16,10 +18,14 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.apache.camel.CamelContext;
+import org.apache.camel.spi.ResourceLoader;
 import org.apache.camel.spring.boot.CamelContextConfiguration;
 import org.apache.camel.support.FileWatcherResourceReloadStrategy;
 import org.apache.camel.support.PluginHelper;
@@ -34,7 +40,8 @@ import org.springframework.stereotype.Component;
  * Takes over what somebody edits while Twinbox runs: routes and their statements, for the local
  * run. Camel's own reload takes the routes away before it reads the file, so a slip of the pen
  * leaves none (trap 37); here everything is checked first, as at a start, and what does not pass
- * changes nothing. Deployments replace their pods instead.
+ * changes nothing. A file that somebody is still writing is looked at once it rests. Deployments
+ * replace their pods instead.
  */
 @Component
 @ConditionalOnProperty(name = "twinbox.reload", havingValue = "true")
@@ -42,13 +49,28 @@ public class RouteReload implements CamelContextConfiguration {
 
   private static final Logger log = LoggerFactory.getLogger("io.twinbox.reload");
 
+  /** What nobody has written for so long is whole: editors write a file in one go. */
+  private static final Duration REST = Duration.ofMillis(250);
+
+  /** Whoever writes for longer is looked at again with the next change. */
+  private static final int MOST_LOOKS = 240;
+
+  private static final String ROUTES = "routes";
+
+  /** A finding names its file by itself. */
+  private static final Pattern FILE_AT_FAULT =
+      Pattern.compile("(?s)(.+?\\.(?:yaml|sql)) ((?:is missing|cannot be read).*)");
+
   private final TwinboxProperties properties;
   private final Environment environment;
   private final DataSource dataSource;
   private final List<Check> checks;
   private CamelContext camelContext;
   private State running;
-  private List<String> said = List.of();
+  private CheckedStatements statements;
+
+  /** What was said last of the routes, and of each file with a check of its own. */
+  private final Map<String, List<String>> said = new HashMap<>();
 
   /** A check of a file of the topic's folder that is neither a route nor a statement of one. */
   public interface Check {
@@ -56,9 +78,24 @@ public class RouteReload implements CamelContextConfiguration {
     /** The file's name. */
     String file();
 
-    /** What is wrong with the file as it stands now; empty when it may be used. It then is. */
-    List<Finding> check();
+    /**
+     * Judges an edit, and uses it when it is right.
+     *
+     * @param text the file's, null when there is none
+     */
+    Verdict check(String text);
   }
+
+  /**
+   * What became of an edit.
+   *
+   * @param findings what is wrong with it; empty when nothing is
+   * @param taken whether it is another text than before, and used from now on
+   */
+  public record Verdict(List<Finding> findings, boolean taken) {}
+
+  /** What stands on the disk; a fault when there is too little of it. */
+  private record Look(State state, Finding fault) {}
 
   /** Everything that the routes are made of, by name. */
   private record State(Map<String, RouteFile> routes, Map<String, String> statements) {
@@ -93,7 +130,8 @@ public class RouteReload implements CamelContextConfiguration {
 
   @Override
   public void beforeApplicationStart(CamelContext camel) {
-    // When all runs.
+    statements = new CheckedStatements(PluginHelper.getResourceLoader(camel), running.statements());
+    camel.getCamelContextExtension().addContextPlugin(ResourceLoader.class, statements);
   }
 
   @Override
@@ -103,7 +141,8 @@ public class RouteReload implements CamelContextConfiguration {
       FileWatcherResourceReloadStrategy watcher =
           new FileWatcherResourceReloadStrategy(folder.toString(), false);
       watcher.setFileFilter(
-          file -> file.getName().endsWith(".yaml") || file.getName().endsWith(".sql"));
+          // Not what an editor keeps beside the file that it edits.
+          file -> file.getName().matches("[^.#].*\\.(?:yaml|sql)"));
       watcher.setPollTimeout(200);
       watcher.setResourceReload((name, resource) -> reload(name));
       watcher.setCamelContext(camel);
@@ -150,35 +189,90 @@ public class RouteReload implements CamelContextConfiguration {
   private synchronized void reload(String name) {
     for (Check check : checks) {
       if (Path.of(name).getFileName().toString().equals(check.file())) {
-        List<Finding> findings = check.check();
-        if (say(findings) && findings.isEmpty()) {
-          log.info("{} is taken over: the next run uses it", name);
-        }
+        rested(() -> Optional.ofNullable(text(check.file())))
+            .ifPresent(text -> judge(name, check.check(text.orElse(null))));
         return;
       }
     }
-    State edited;
-    List<Finding> findings;
+    rested(() -> look(name)).ifPresent(this::judge);
+  }
+
+  /** What is seen once it is the same twice; nothing when it never rests, or this ends. */
+  private static <T> Optional<T> rested(Supplier<T> look) {
+    T before = look.get();
+    for (int looks = 0; looks < MOST_LOOKS; looks++) {
+      try {
+        Thread.sleep(REST.toMillis());
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        return Optional.empty();
+      }
+      T now = look.get();
+      if (now.equals(before)) {
+        return Optional.of(now);
+      }
+      before = now;
+    }
+    return Optional.empty();
+  }
+
+  private String text(String file) {
     try {
-      edited = state(RouteFiles.read(properties).files());
-      findings = findings(edited);
+      return Files.readString(properties.topicDir().resolve(file));
+    } catch (IOException e) {
+      return null;
+    }
+  }
+
+  private Look look(String name) {
+    try {
+      return new Look(state(RouteFiles.read(properties).files()), null);
     } catch (StartupException e) {
-      say(
-          List.of(
-              new Finding(
-                  name, 1, null, null, e.getMessage().replaceFirst("\\.$", ""), e.remedy())));
+      Matcher missing = FILE_AT_FAULT.matcher(e.getMessage());
+      boolean found = missing.matches();
+      return new Look(
+          null,
+          new Finding(
+              found ? missing.group(1) : name,
+              1,
+              null,
+              null,
+              (found ? missing.group(2) : e.getMessage()).replaceFirst("\\.$", ""),
+              e.remedy()));
+    }
+  }
+
+  private void judge(String name, Verdict verdict) {
+    boolean wrong = isWrong(name);
+    if (!say(name, verdict.findings()) || !verdict.findings().isEmpty()) {
       return;
     }
-    if (!say(findings) || !findings.isEmpty()) {
+    if (verdict.taken()) {
+      log.info("{} is taken over: the next run uses it", name);
+    } else if (wrong) {
+      log.info("{} is again what runs", name);
+    }
+  }
+
+  private void judge(Look look) {
+    boolean wrong = isWrong(ROUTES);
+    List<Finding> findings = look.fault() == null ? findings(look.state()) : List.of(look.fault());
+    if (!say(ROUTES, findings) || !findings.isEmpty()) {
       return;
     }
-    for (String route : edited.changedSince(running, surroundings())) {
+    State edited = look.state();
+    Set<String> changed = edited.changedSince(running, surroundings());
+    statements.use(edited.statements());
+    for (String route : changed) {
       if (!update(edited.routes().get(route))) {
         return;
       }
       log.info("{} is taken over", route);
     }
     running = edited;
+    if (changed.isEmpty() && wrong) {
+      log.info("Routes and statements are again what runs");
+    }
   }
 
   private List<Finding> findings(State edited) {
@@ -211,15 +305,18 @@ public class RouteReload implements CamelContextConfiguration {
     return findings;
   }
 
+  private boolean isWrong(String subject) {
+    return !said.getOrDefault(subject, List.of()).isEmpty();
+  }
+
   /**
    * Says what keeps an edit from being taken over, once; an editor saves more often than that.
    *
    * @return false when it was said before
    */
-  private boolean say(List<Finding> findings) {
+  private boolean say(String subject, List<Finding> findings) {
     List<String> lines = findings.stream().map(Finding::toString).distinct().toList();
-    boolean news = !lines.equals(said) || lines.isEmpty();
-    said = lines;
+    boolean news = !lines.equals(said.put(subject, lines)) || lines.isEmpty();
     if (news && !lines.isEmpty()) {
       log.error(
           "The edit is not taken over; what ran before it runs on. Correct it and save again:\n  {}",
@@ -234,7 +331,9 @@ public class RouteReload implements CamelContextConfiguration {
       load(file);
       return true;
     } catch (Exception e) {
+      statements.use(running.statements());
       say(
+          ROUTES,
           List.of(
               new Finding(
                   file.name(),

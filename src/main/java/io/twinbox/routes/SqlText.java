@@ -116,6 +116,17 @@ final class SqlText {
     return text.length();
   }
 
+  /** How many parameters Camel makes of it. */
+  int parameters() {
+    int count = 0;
+    for (int i = text.indexOf(":#"); i >= 0; i = text.indexOf(":#", i + 1)) {
+      if (parts[i] == Part.CODE) {
+        count++;
+      }
+    }
+    return count;
+  }
+
   Part part(int index) {
     return parts[index];
   }

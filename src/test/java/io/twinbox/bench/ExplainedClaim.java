@@ -86,7 +86,9 @@ record ExplainedClaim(long buffers, double millis, String plan) {
             "floor",
             floor,
             "cursor",
-            "");
+            "",
+            "held",
+            "[]");
     return PARAMETER
         .matcher(sql)
         .replaceAll(

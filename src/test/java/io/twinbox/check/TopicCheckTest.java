@@ -138,6 +138,44 @@ class TopicCheckTest {
         .allMatch(f -> f.file().endsWith("topic.properties") && f.line() == 3);
   }
 
+  /** As the settings of a backfill's job are checked before it runs. */
+  @Test
+  void windowOfABackfillIsLookedAt() throws IOException {
+    TopicCheck backfill =
+        check()
+            .with("twinbox.produce.backfill.from", "2026-01-01T00:00:00Z")
+            .with("twinbox.produce.backfill.until", "2026-02-01T00:00:00Z");
+    assertThat(backfill.run().findings()).isEmpty();
+    assertThat(
+            backfill
+                .with("twinbox.produce.backfill.until", "2025-02-01T00:00:00Z")
+                .run()
+                .findings())
+        .singleElement()
+        .satisfies(f -> assertThat(f.problem()).contains("backfill.until", "is not above"));
+    edit("query.sql", "BETWEEN @watermark AND @last", ">= @watermark");
+    assertThat(
+            backfill
+                .with("twinbox.produce.backfill.until", "2026-02-01T00:00:00Z")
+                .run()
+                .findings())
+        .singleElement()
+        .satisfies(
+            f -> {
+              assertThat(f.file()).endsWith("query.sql");
+              assertThat(f.problem()).contains("does not use @last");
+            });
+  }
+
+  @Test
+  void queryThatIsNotWrittenYetIsNamed() throws IOException {
+    Files.writeString(folder.resolve("query.sql"), "-- To be written.\n");
+    assertThat(check().run().findings())
+        .singleElement()
+        .satisfies(
+            f -> assertThat(f.toString()).contains("query.sql:1: the file has no statement"));
+  }
+
   static Stream<Arguments> mistakes() {
     return Stream.of(
         mistake(
@@ -157,6 +195,50 @@ class TopicCheckTest {
             "lookback=1h",
             "lookback=1h\ntwinbox.dispatch.lease=sixty",
             "topic.properties:13: TWINBOX_DISPATCH_LEASE"),
+        mistake(
+            "topic.properties",
+            "lookback=1h",
+            "lookback=1h\ntwinbox.consume.max-lease=10 minutes",
+            "topic.properties:13: TWINBOX_CONSUME_MAX_LEASE",
+            "Write a number and ms, s, m, h or d, for example 500ms, 30s, 15m, in line 13 of topic.properties"),
+        mistake(
+            "topic.properties",
+            "lookback=1h",
+            "lookback=-1h",
+            "topic.properties:12: TWINBOX_PRODUCE_LOOKBACK is '-1h', which is no duration"),
+        mistake(
+            "topic.properties",
+            "first-watermark=2020-01-01T00:00:00Z",
+            "first-watermark=2020-01-01",
+            "topic.properties:11: twinbox.produce.first-watermark '2020-01-01' is no TIMESTAMP; write it as 2026-01-31T09:00:00Z"),
+        mistake(
+            "topic.properties",
+            "topic.name=invoices",
+            "topic.name=projects/p/topics/invoices",
+            "topic.properties:2: TOPIC_NAME is 'projects/p/topics/invoices', which is no name in Pub/Sub",
+            "Write the short name"),
+        mistake(
+            "topic.properties",
+            "subscription.name=invoices-ledger",
+            "subscription.name=\"invoices-ledger\"",
+            "topic.properties:3: SUBSCRIPTION_NAME",
+            "no quotes"),
+        mistake(
+            "handle.camel.yaml",
+            "java.lang.String",
+            "java.lang.Strng",
+            "handle.camel.yaml:16: route invoices-handle, step invoices-payload: there is no class `java.lang.Strng`",
+            "java.lang.String for a text"),
+        mistake(
+            "post-ledger.sql",
+            "CAST(:#${body} AS jsonb)",
+            "CAST(:#${bdy} AS jsonb)",
+            "post-ledger.sql:11: every message would fail at the parameter `:#${bdy}`: Unknown function: bdy"),
+        mistake(
+            "query.sql",
+            "BETWEEN @watermark",
+            "BETWEEN @watermarc",
+            "query.sql:21: nobody gives @watermarc a value"),
         mistake(
             "topic.properties",
             "lookback=1h",

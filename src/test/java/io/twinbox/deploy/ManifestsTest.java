@@ -17,6 +17,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -54,7 +55,9 @@ class ManifestsTest {
 
   static List<Path> overlays() throws IOException {
     try (Stream<Path> folders = Files.list(K8S.resolve("topics"))) {
-      return Stream.concat(folders.sorted(), Stream.of(K8S.resolve("namespace"))).toList();
+      return Stream.concat(
+              folders.sorted(), Stream.of(K8S.resolve("namespace"), K8S.resolve("alerts")))
+          .toList();
     }
   }
 
@@ -154,6 +157,41 @@ class ManifestsTest {
         .containsExactly("invoices-database-read");
   }
 
+  /** A second topic as docs/deploy.md says: both folders copied, the name replaced. */
+  @Test
+  void twoTopicsOfANamespaceHaveNothingInCommonAndAlertOnce(@TempDir Path copy) throws IOException {
+    for (Path tree : List.of(K8S, TOPICS)) {
+      try (Stream<Path> files = Files.walk(tree)) {
+        for (Path file : files.filter(Files::isRegularFile).toList()) {
+          Path to = copy.resolve(file.toString().replace("invoices", "orders"));
+          Files.createDirectories(to.getParent());
+          Files.writeString(to, Files.readString(file).replace("invoices", "orders"));
+        }
+      }
+    }
+    List<JsonObject> invoices = rendered(K8S.resolve("topics/invoices"));
+    List<JsonObject> orders = rendered(copy.resolve("k8s/topics/orders"));
+    assertThat(orders).hasSameSizeAs(invoices);
+    assertThat(orders).extracting(ManifestsTest::name).doesNotContainAnyElementsOf(names(invoices));
+    // A rule sees the figures of all topics, so one per topic raises each alert for all of them.
+    assertThat(Stream.of(invoices, orders, rendered(K8S.resolve("alerts"))).flatMap(List::stream))
+        .filteredOn(m -> Policies.text(m, "kind").equals("PrometheusRule"))
+        .extracting(ManifestsTest::name)
+        .containsExactly("PrometheusRule twinbox/twinbox");
+  }
+
+  private static List<String> names(List<JsonObject> manifests) {
+    return manifests.stream().map(ManifestsTest::name).toList();
+  }
+
+  private static String name(JsonObject manifest) {
+    return "%s %s/%s"
+        .formatted(
+            Policies.text(manifest, "kind"),
+            Policies.text(manifest, "metadata.namespace"),
+            Policies.text(manifest, "metadata.name"));
+  }
+
   @Test
   void changedQueryOrHandlerRollsThePodsOut() {
     List<JsonObject> manifests = rendered(K8S.resolve("topics/invoices"));
@@ -232,6 +270,7 @@ class ManifestsTest {
         "base/disruption-budgets.yaml | maxUnavailable: 1 | maxUnavail: 1 | `maxUnavail` in the JSON string is not defined",
         "components/hpa/consume.yaml | averageUtilization: 70 | averageUse: 70 | `averageUse` in the JSON string is not defined",
         "components/monitoring/pod-monitor.yaml | interval: 15s | intervall: 15s | Unrecognized field \"intervall\"",
+        "alerts/rules.yaml | for: 2m | fore: 2m | Unrecognized field \"fore\"",
         "components/keda/dispatch.yaml | pollingInterval: 15 | pollInterval: 15 | spec.pollInterval is no field of it",
         "components/keda/dispatch.yaml | secretTargetRef | secretRef | spec.secretRef.parameter is no field of it",
         "cloud-run/produce-job.yaml | maxRetries: 1 | retries: 1 | spec.template.spec.template.spec.retries is no field of it",

@@ -34,7 +34,7 @@ import org.yaml.snakeyaml.Yaml;
  */
 class AlertsTest extends ServingTest {
 
-  private static final Path RULES = Path.of("k8s/components/monitoring/rules.yaml");
+  private static final Path RULES = Path.of("k8s/alerts/rules.yaml");
   private static final String OPEN = "twinbox.operate.metrics-open=true";
   private static final Set<String> FIRED = new TreeSet<>();
 
@@ -200,6 +200,28 @@ class AlertsTest extends ServingTest {
     }
   }
 
+  /** One rule serves every topic of the namespace, so its alerts are told apart by their labels. */
+  @Test
+  void everyAlertSaysWhoseItIs() throws IOException {
+    for (Map.Entry<String, Map<String, Object>> rule : rules().entrySet()) {
+      String expression = (String) rule.getValue().get("expr");
+      java.util.regex.Matcher by =
+          java.util.regex.Pattern.compile("(?:max|sum) by \\(([a-z, ]+)\\)").matcher(expression);
+      int grouped = 0;
+      while (by.find()) {
+        grouped++;
+        assertThat(by.group(1).split(", "))
+            .as(rule.getKey())
+            .containsAnyOf("topic", "consumer", "job", "table");
+        String summary = (String) ((Map<?, ?>) rule.getValue().get("annotations")).get("summary");
+        assertThat(Arrays.stream(by.group(1).split(", ")).map(l -> "$labels." + l + " "))
+            .as(rule.getKey() + ": " + summary)
+            .anyMatch(summary::contains);
+      }
+      assertThat(grouped).as(expression).isPositive();
+    }
+  }
+
   @Test
   void dashboardAndRulesAskOnlyForMetricsThatThereAre() throws IOException {
     String document = Files.readString(Path.of("docs/metrics.md"));
@@ -305,8 +327,13 @@ class AlertsTest extends ServingTest {
     server.queryForList(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ?", database);
     becomesTrue("TwinboxDatabaseAway", start, before);
+    assertThat(get("/actuator/health/readiness").statusCode()).isEqualTo(503);
+    assertThat(get("/actuator/health/liveness").statusCode())
+        .as("no restart cures it")
+        .isEqualTo(200);
     server.execute("ALTER DATABASE " + database + " ALLOW_CONNECTIONS true");
     awaitLook(context);
+    eventually().until(() -> get("/actuator/health/readiness").statusCode() == 200);
   }
 
   @Test
@@ -404,6 +431,36 @@ class AlertsTest extends ServingTest {
         TOPIC);
     awaitLook(context);
     assertThat(progress.stuck()).isNotEmpty().allSatisfy(s -> assertThat(s).startsWith("dispatch"));
+    jdbc.queryForList(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'");
+  }
+
+  /** The others go on; what it has to look after would wait for ever. */
+  @Test
+  void aStuckLookForSuspectsIsSeen() {
+    createTopicAndSubscription();
+    put("suspect");
+    jdbc.execute(
+        "UPDATE pubsub_outbox_due SET lock_id = 'pod-7', claim_token = gen_random_uuid(), locked_at = now() - interval '2 hours', next_retry_at = now() - interval '1 hour'");
+    jdbc.execute(
+        """
+        CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NULL; END';
+        CREATE TRIGGER hang BEFORE UPDATE ON pubsub_outbox_due FOR EACH ROW WHEN (NEW.solo) EXECUTE FUNCTION hang()
+        """);
+    ConfigurableApplicationContext context = serve("dispatch", OPEN);
+    Progress progress = context.getBean(Progress.class);
+    awaitSleeping(1);
+    awaitLook(context);
+    long ahead = Duration.ofHours(3).toNanos();
+    progress.clock(() -> System.nanoTime() + ahead);
+    eventually()
+        .untilAsserted(
+            () ->
+                assertThat(progress.stuck())
+                    .singleElement()
+                    .asString()
+                    .startsWith("dispatch-suspects: 1 events are due"));
+    assertThat(get("/actuator/health/liveness").statusCode()).isEqualTo(503);
     jdbc.queryForList(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'");
   }

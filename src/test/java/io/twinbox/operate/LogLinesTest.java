@@ -7,6 +7,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.grpc.Status;
 import io.twinbox.local.LocalPostgres;
 import io.twinbox.promises.PromiseTest;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.Statement;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -139,6 +142,77 @@ class LogLinesTest extends PromiseTest {
     jdbc.queryForList("SELECT inbox_replay('ledger', 'still wrong')");
     eventually().until(() -> output.toString().contains("The replay of dead letter"));
     assertThat(line(output, "The replay of dead letter").get("outbox_id").asText()).isEqualTo("k1");
+  }
+
+  @Test
+  void eventThatQuarantineGivesUpIsNamed(CapturedOutput output) {
+    createTopicAndSubscription();
+    UUID id = put(SECRET);
+    jdbc.execute(
+        "UPDATE pubsub_outbox_due SET lock_id = 'pod-7', claim_token = gen_random_uuid(), solo = true, attempts = 3,"
+            + " crashes = 4, locked_at = now() - interval '2 minutes', next_retry_at = now() - interval '1 minute'");
+    start("dispatch", STRUCTURED);
+    eventually().until(() -> output.toString().contains(" is dead, quarantined"));
+    JsonNode line = line(output, " is dead, quarantined");
+    assertThat(line.get("outbox_id").asText()).isEqualTo(id.toString());
+    assertThat(line.get("topic").asText()).isEqualTo(TOPIC);
+    assertThat(line.get("attempt").asInt()).isEqualTo(3);
+    assertThat(output).doesNotContain(SECRET);
+  }
+
+  /** The database is away for its handler; nothing is counted, and the line says whose it is. */
+  @Test
+  void messageThatMeetsTroubleOfTheDatabaseIsNamed(CapturedOutput output) throws Exception {
+    createTopicAndSubscription();
+    topicFile(
+        "post.sql",
+        """
+        -- Trouble of the database until its cause is gone.
+        INSERT INTO effect (what)
+        SELECT convert_from(:#${body}, 'UTF8') FROM trouble()
+        """);
+    jdbc.execute(
+        "CREATE FUNCTION trouble() RETURNS int LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''%'', ''too many'' USING ERRCODE = ''53300''; END'");
+    start("consume", STRUCTURED);
+    publish(SECRET, Map.of("outbox_id", "k1"));
+    eventually().until(() -> output.toString().contains("trouble of the database"));
+    JsonNode line = line(output, "trouble of the database, nothing counted");
+    assertThat(line.get("outbox_id").asText()).isEqualTo("k1");
+    assertThat(line.get("topic").asText()).isEqualTo(TOPIC);
+    assertThat(line.get("subscription").asText()).isEqualTo(SUBSCRIPTION);
+    assertThat(line.has("attempt")).isFalse();
+    assertThat(output).doesNotContain(SECRET);
+    jdbc.execute("CREATE OR REPLACE FUNCTION trouble() RETURNS int LANGUAGE sql AS 'SELECT 1'");
+    eventually().until(() -> count("effect") == 1);
+  }
+
+  /** As when it restarts: every connection ends, and each pod has many. */
+  @Test
+  void connectionsThatTheServerEndsAreNamedInOneLineEach(CapturedOutput output) throws Exception {
+    createTopicAndSubscription();
+    start("dispatch,consume", "logging.level.root=INFO");
+    put("one");
+    eventually().until(() -> count("effect") == 1);
+    try (Connection lock =
+            DriverManager.getConnection(databaseUrl, LocalPostgres.USER, LocalPostgres.PASSWORD);
+        Statement statement = lock.createStatement()) {
+      lock.setAutoCommit(false);
+      statement.execute("LOCK TABLE pubsub_outbox_due, transactional_inbox");
+      publish("two", Map.of("outbox_id", "k2"));
+      // Two polls and a handler.
+      awaitBlockedSessions(3);
+      jdbc.execute(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+              + " WHERE datname = current_database() AND wait_event_type = 'Lock'");
+      eventually().until(() -> output.toString().contains("Route dispatch: "));
+      lock.rollback();
+    }
+    put("three");
+    eventually().until(() -> count("effect") == 3);
+
+    assertThat(output.toString())
+        .contains("terminating connection due to administrator command")
+        .doesNotContain("\tat ", "PSQLException:");
   }
 
   /** Kubernetes gives every pod the variables by which Spring Boot knows it. */

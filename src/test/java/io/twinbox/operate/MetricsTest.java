@@ -23,7 +23,7 @@ class MetricsTest extends ServingTest {
   private static Set<String> documented() throws IOException {
     Set<String> names = new TreeSet<>();
     Matcher row =
-        Pattern.compile("(?m)^\\| `(twinbox_[a-z_]+)` \\|")
+        Pattern.compile("(?m)^\\| `((?:twinbox|camel)_[a-z_]+)` \\|")
             .matcher(Files.readString(Path.of("docs/metrics.md")));
     while (row.find()) {
       names.add(row.group(1));
@@ -60,7 +60,7 @@ class MetricsTest extends ServingTest {
     Scrape scrape = scrape();
     Set<String> ours =
         scrape.families().stream()
-            .filter(name -> name.startsWith("twinbox_"))
+            .filter(name -> name.startsWith("twinbox_") || name.startsWith("camel_"))
             .collect(Collectors.toCollection(TreeSet::new));
     assertThat(ours).isEqualTo(documented());
   }
@@ -92,6 +92,39 @@ class MetricsTest extends ServingTest {
                         });
               }
             });
+  }
+
+  /** Camel's own; a handler's route has them without doing anything for it. */
+  @Test
+  void routesAreCountedById() throws IOException {
+    createTopicAndSubscription();
+    topicFile(
+        "post.sql",
+        """
+        -- Fails for one payload.
+        INSERT INTO effect (what) VALUES (nullif(convert_from(:#${body}, 'UTF8'), 'bad'))
+        """);
+    ConfigurableApplicationContext context =
+        serve("consume", OPEN, "twinbox.consume.max-attempts=1");
+    publish("one", Map.of("outbox_id", "a"));
+    publish("two", Map.of("outbox_id", "b"));
+    publish("bad", Map.of("outbox_id", "c"));
+    eventually().until(() -> count("transactional_inbox_dead_letter") == 1 && backlog() == 0);
+    awaitLook(context);
+    Scrape scrape = scrape();
+    assertThat(scrape.sum("camel_exchanges_total", "routeId", "consume")).isEqualTo(3);
+    assertThat(scrape.sum("camel_exchanges_total", "routeId", "apply")).isEqualTo(3);
+    assertThat(scrape.sum("camel_exchanges_failed_total", "routeId", "apply")).isEqualTo(1);
+    assertThat(scrape.sum("camel_exchanges_failed_total", "routeId", "bury")).isZero();
+    assertThat(scrape.sum("camel_route_policy_seconds_count", "routeId", "apply")).isEqualTo(3);
+    assertThat(scrape.samples().keySet())
+        .filteredOn(series -> series.name().startsWith("camel_"))
+        .isNotEmpty()
+        .allSatisfy(
+            series ->
+                assertThat(series.labels().values())
+                    .as(series.text())
+                    .noneMatch(value -> value.contains(":") || value.contains("/")));
   }
 
   private void backfillOfTwoSteps() {

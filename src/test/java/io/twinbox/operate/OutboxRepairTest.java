@@ -559,6 +559,18 @@ class OutboxRepairTest extends PromiseTest {
     jdbc.update(
         "UPDATE pubsub_outbox_due SET next_retry_at = now() + interval '1 hour', lock_id = 'p', claim_token = gen_random_uuid() WHERE seq = (SELECT seq FROM pubsub_outbox WHERE id = ?)",
         claimed);
+    UUID keyedWaiting = put("waiting", "{}", "k3");
+    UUID keyedLapsed = put("lapsed", "{}", "k4");
+    UUID lapsed = put("lapsed");
+    jdbc.update(
+        "UPDATE pubsub_outbox_due SET next_retry_at = now() + interval '1 hour' WHERE seq = (SELECT seq FROM pubsub_outbox WHERE id = ?)",
+        keyedWaiting);
+    for (UUID id : List.of(keyedLapsed, lapsed)) {
+      jdbc.update(
+          "UPDATE pubsub_outbox_due SET next_retry_at = now() - CAST(? AS interval), lock_id = 'p', claim_token = gen_random_uuid() WHERE seq = (SELECT seq FROM pubsub_outbox WHERE id = ?)",
+          id.equals(lapsed) ? "1 hour" : "2 hours",
+          id);
+    }
     jdbc.queryForObject("SELECT outbox_put('nobody-serves', 'x')", UUID.class);
     jdbc.queryForObject("SELECT outbox_put('abandoned', 'x', '{}', 'k')", UUID.class);
     jdbc.update(
@@ -574,10 +586,11 @@ class OutboxRepairTest extends PromiseTest {
             .collect(Collectors.toMap(r -> r.get("topic_name"), r -> r));
     assertThat(topics).containsOnlyKeys(TOPIC, "nobody-serves", "abandoned", "zombies");
     assertThat(topics.get(TOPIC))
-        .containsEntry("due", 2L)
+        .containsEntry("due", 4L)
         .containsEntry("claimed", 1L)
-        .containsEntry("waiting", 1L)
-        .containsEntry("dead", 1L);
+        .containsEntry("waiting", 2L)
+        .containsEntry("dead", 1L)
+        .containsEntry("hours", 2);
     assertThat(topics.get("abandoned")).containsEntry("due", 1L).containsEntry("hours", 3);
     assertThat(topics.get("zombies"))
         .containsEntry("due", 0L)

@@ -30,9 +30,13 @@ import java.util.UUID;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.beans.factory.ListableBeanFactory;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 
 /** Events keep the trace they bring, and get nothing they did not bring. */
+@ExtendWith(OutputCaptureExtension.class)
 class TracesTest extends PromiseTest {
 
   private static final String TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -313,8 +317,9 @@ class TracesTest extends PromiseTest {
     }
   }
 
+  /** Each claim and each message has a span, and every post of two of them fails. */
   @Test
-  void collectorThatIsNotThereHoldsNothingUp() {
+  void collectorThatIsNotThereHoldsNothingUpAndIsSaidInOneLine(CapturedOutput output) {
     createTopicAndSubscription();
     for (int i = 0; i < 20; i++) {
       put("event " + i, "{\"traceparent\": \"" + TRACEPARENT + "\"}", null);
@@ -330,6 +335,41 @@ class TracesTest extends PromiseTest {
         "otel.exporter.otlp.endpoint=http://127.0.0.1:1");
     eventually().until(() -> count("effect") == 20 && backlog() == 0);
     assertThat(count("pubsub_outbox_due")).isZero();
+    stopAll();
+    assertThat(output.toString().lines().filter(line -> line.contains("spans were lost")))
+        .singleElement()
+        .asString()
+        .contains("WARN", "because the collector did not take them: it cannot be reached.");
+    assertThat(output).doesNotContain("\tat ", "Failed to export");
+  }
+
+  @Test
+  void collectorThatRefusesIsSaidWithItsAnswer(CapturedOutput output) throws IOException {
+    HttpServer collector =
+        HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    collector.createContext(
+        "/v1/traces",
+        exchange -> {
+          exchange.getRequestBody().readAllBytes();
+          exchange.sendResponseHeaders(401, -1);
+          exchange.close();
+        });
+    collector.start();
+    try {
+      createTopicAndSubscription();
+      put("one");
+      start(
+          "dispatch,consume",
+          "twinbox.traces.enabled=true",
+          "otel.bsp.schedule.delay=20",
+          "otel.exporter.otlp.endpoint=http://127.0.0.1:" + collector.getAddress().getPort());
+      eventually().until(() -> count("effect") == 1);
+      eventually().until(() -> output.toString().contains("spans were lost"));
+      assertThat(output).contains("did not take them: HTTP 401.").doesNotContain("\tat ");
+    } finally {
+      stopAll();
+      collector.stop(0);
+    }
   }
 
   @Test

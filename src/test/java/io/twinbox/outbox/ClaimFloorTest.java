@@ -14,33 +14,60 @@ class ClaimFloorTest {
   private static final Instant NOON = Instant.parse("2026-01-01T12:00:00Z");
   private static final long SECOND = 1_000_000_000L;
 
-  private final ClaimFloor floor = new ClaimFloor();
+  private final ClaimFloor floor = new ClaimFloor(100);
 
   private static Map<String, Object> row(Instant dueAt, Instant claimedAt) {
-    return Map.of("due_at", Timestamp.from(dueAt), "claimed_at", Timestamp.from(claimedAt));
+    return Map.of(
+        "due_at",
+        Timestamp.from(dueAt),
+        "claimed_at",
+        Timestamp.from(claimedAt),
+        "payload",
+        new byte[40]);
   }
 
   @Test
   void untilRowsWereFoundItLooksFromTheBeginning() {
     assertThat(floor.nextAt(0)).isEqualTo("-infinity");
-    floor.learnAt(List.of(), 1);
+    floor.learnAt(List.of(), 10, 1);
     assertThat(floor.nextAt(2)).isEqualTo("-infinity");
   }
 
   @Test
   void itFollowsTheRowsThatWereClaimed() {
     floor.nextAt(0);
-    floor.learnAt(List.of(row(NOON.minusSeconds(9), NOON), row(NOON.minusSeconds(8), NOON)), 1);
+    floor.learnAt(List.of(row(NOON.minusSeconds(9), NOON), row(NOON.minusSeconds(8), NOON)), 10, 1);
     assertThat(floor.nextAt(2)).isEqualTo(NOON.minusSeconds(13).toString());
+  }
+
+  /** A backlog's rows came due within the margin: each claim would read what others took. */
+  @Test
+  void fullClaimIsFollowedByOneThatBeginsWhereItEnded() {
+    List<Map<String, Object>> rows =
+        List.of(row(NOON.minusSeconds(9), NOON), row(NOON.minusSeconds(8), NOON));
+    floor.nextAt(0);
+    floor.learnAt(rows, 2, 1);
+    assertThat(floor.nextAt(2)).isEqualTo(NOON.minusSeconds(8).toString());
+    // The margin comes when it is no longer full.
+    floor.learnAt(rows, 3, 3);
+    assertThat(floor.nextAt(4)).isEqualTo(NOON.minusSeconds(13).toString());
+  }
+
+  @Test
+  void claimThatItsBytesEndedIsFull() {
+    floor.nextAt(0);
+    floor.learnAt(
+        List.of(row(NOON, NOON), row(NOON.minusSeconds(2), NOON), row(NOON, NOON)), 10, 1);
+    assertThat(floor.nextAt(2)).isEqualTo(NOON.toString());
   }
 
   @Test
   void itFollowsTheClockWhileNothingIsDue() {
     floor.nextAt(0);
-    floor.learnAt(List.of(row(NOON.minusSeconds(60), NOON)), SECOND);
+    floor.learnAt(List.of(row(NOON.minusSeconds(60), NOON)), 10, SECOND);
     floor.nextAt(4 * SECOND);
     // This one took its time: what became due meanwhile is not left out.
-    floor.learnAt(List.of(), 40 * SECOND);
+    floor.learnAt(List.of(), 10, 40 * SECOND);
     floor.nextAt(41 * SECOND);
     assertThat(floor.nextAt(42 * SECOND)).isEqualTo(NOON.minusSeconds(2).toString());
   }
@@ -48,7 +75,7 @@ class ClaimFloorTest {
   @Test
   void everyFewSecondsItLooksFromTheBeginning() {
     floor.nextAt(0);
-    floor.learnAt(List.of(row(NOON, NOON)), 1);
+    floor.learnAt(List.of(row(NOON, NOON)), 10, 1);
     assertThat(floor.nextAt(4 * SECOND)).isNotEqualTo("-infinity");
     assertThat(floor.nextAt(5 * SECOND)).isEqualTo("-infinity");
     assertThat(floor.nextAt(6 * SECOND)).isNotEqualTo("-infinity");
@@ -58,17 +85,17 @@ class ClaimFloorTest {
   @Test
   void aSweepThatTakesLongIsMadeLessOftenButOnceAMinute() {
     floor.nextAt(0);
-    floor.learnAt(List.of(row(NOON, NOON)), 1);
+    floor.learnAt(List.of(row(NOON, NOON)), 10, 1);
     assertThat(floor.nextAt(5 * SECOND)).isEqualTo("-infinity");
-    floor.learnAt(List.of(), 5 * SECOND + SECOND / 5);
+    floor.learnAt(List.of(), 10, 5 * SECOND + SECOND / 5);
     assertThat(floor.nextAt(14 * SECOND)).isNotEqualTo("-infinity");
-    floor.learnAt(List.of(), 14 * SECOND + 1);
+    floor.learnAt(List.of(), 10, 14 * SECOND + 1);
     assertThat(floor.nextAt(15 * SECOND)).isEqualTo("-infinity");
-    floor.learnAt(List.of(), 25 * SECOND);
+    floor.learnAt(List.of(), 10, 25 * SECOND);
     assertThat(floor.nextAt(74 * SECOND)).isNotEqualTo("-infinity");
-    floor.learnAt(List.of(), 74 * SECOND + 1);
+    floor.learnAt(List.of(), 10, 74 * SECOND + 1);
     assertThat(floor.nextAt(75 * SECOND)).isEqualTo("-infinity");
-    floor.learnAt(List.of(), 75 * SECOND + 1);
+    floor.learnAt(List.of(), 10, 75 * SECOND + 1);
     assertThat(floor.nextAt(80 * SECOND)).isEqualTo("-infinity");
   }
 
@@ -76,9 +103,9 @@ class ClaimFloorTest {
   @Test
   void itFollowsASweepDown() {
     floor.nextAt(0);
-    floor.learnAt(List.of(row(NOON, NOON)), 1);
+    floor.learnAt(List.of(row(NOON, NOON)), 10, 1);
     floor.nextAt(5 * SECOND);
-    floor.learnAt(List.of(row(NOON.minusSeconds(600), NOON.plusSeconds(5))), 5 * SECOND + 1);
+    floor.learnAt(List.of(row(NOON.minusSeconds(600), NOON.plusSeconds(5))), 10, 5 * SECOND + 1);
     assertThat(floor.nextAt(6 * SECOND)).isEqualTo(NOON.minusSeconds(605).toString());
   }
 }

@@ -19,7 +19,6 @@ class OrderedKeysTest {
 
   private enum Found {
     ALL,
-    LEFT_SOME,
     TOO_MANY
   }
 
@@ -29,7 +28,7 @@ class OrderedKeysTest {
     Map<String, Object> row = new HashMap<>();
     row.put("looked_at", Timestamp.from(NOON.plusSeconds(second)));
     row.put("cursor", cursor);
-    row.put("complete", found == Found.ALL);
+    row.put("held", "[\"seen in second %d\"]".formatted(second));
     row.put("too_many", found == Found.TOO_MANY);
     keys.learnAt(row, second * SECOND + took);
     return floor;
@@ -54,20 +53,28 @@ class OrderedKeysTest {
   }
 
   @Test
-  void sweepThatLeftSomethingIsFollowedByAnother() {
-    assertThat(claim(0, "key-600", Found.LEFT_SOME)).isEqualTo(NONE);
+  void heldKeysGoFromClaimToClaim() {
+    assertThat(keys.held()).isEqualTo("[]");
+    claim(0, "key-600", Found.ALL);
+    assertThat(keys.held()).isEqualTo("[\"seen in second 0\"]");
+    claim(1, null, Found.ALL);
+    claim(2, null, Found.ALL);
+    assertThat(keys.held()).isEqualTo("[\"seen in second 2\"]");
+  }
+
+  @Test
+  void sweepThatFoundTooMuchIsFollowedByAnother() {
+    assertThat(claim(0, "key-600", Found.TOO_MANY)).isEqualTo(NONE);
     assertThat(claim(1, null, Found.ALL)).isEqualTo(NONE);
     assertThat(claim(2, null, Found.ALL)).isEqualTo(NONE);
     assertThat(claim(3, null, Found.ALL)).isEqualTo(margin(2));
   }
 
   @Test
-  void floorRisesWithClaimsThatLeaveNothing() {
+  void floorRisesWithClaims() {
     claim(0, null, Found.ALL);
     assertThat(claim(1, null, Found.ALL)).isEqualTo(margin(0));
-    assertThat(claim(2, null, Found.LEFT_SOME)).isEqualTo(margin(1));
-    assertThat(claim(3, null, Found.ALL)).isEqualTo(margin(1));
-    assertThat(claim(4, null, Found.ALL)).isEqualTo(margin(3));
+    assertThat(claim(2, null, Found.ALL)).isEqualTo(margin(1));
   }
 
   @Test

@@ -1,7 +1,7 @@
 package io.twinbox.promises;
 
-import static com.google.common.util.concurrent.Uninterruptibles.awaitUninterruptibly;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import com.google.pubsub.v1.ListTopicSubscriptionsRequest;
 import com.google.pubsub.v1.PubsubMessage;
@@ -9,22 +9,25 @@ import io.grpc.Status;
 import io.twinbox.local.LocalPostgres;
 import io.twinbox.local.pubsub.LocalPubSubFaults;
 import io.twinbox.local.pubsub.PubSubCall;
+import java.net.URI;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.apache.camel.CamelContext;
+import org.apache.camel.Exchange;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.jdbc.core.StatementCallback;
 
 /** What README promises of the way from the outbox to Pub/Sub. */
@@ -403,22 +406,11 @@ class DispatchPromisesTest extends PromiseTest {
     jdbc.execute(
         "UPDATE pubsub_outbox_due SET lock_id = 'dead', claim_token = gen_random_uuid(),"
             + " locked_at = now() - interval '2 minutes', next_retry_at = now() - interval '1 minute'");
-    CountDownLatch goOn = new CountDownLatch(1);
-    AtomicInteger called = new AtomicInteger();
     // Held in their calls: as long as one is, no other may be.
-    pubSub
-        .faults()
-        .failPublishWhen(
-            message -> {
-              if (message.getData().toStringUtf8().startsWith("suspect")) {
-                called.incrementAndGet();
-                awaitUninterruptibly(goOn);
-              }
-              return false;
-            },
-            Status.UNAVAILABLE);
+    LocalPubSubFaults.Hold held =
+        pubSub.faults().holdPublishWhen(m -> m.getData().toStringUtf8().startsWith("suspect"));
     start("dispatch");
-    eventually().until(() -> called.get() == 1);
+    eventually().until(() -> held.calls() == 1);
 
     for (int i = 0; i < 5; i++) {
       put("fresh");
@@ -426,8 +418,8 @@ class DispatchPromisesTest extends PromiseTest {
     }
     eventually().until(() -> count("pubsub_outbox_published") == 10);
     assertThat(publishedTexts()).hasSize(10).containsOnly("fresh");
-    assertThat(called).as("suspects that were published at once").hasValue(1);
-    goOn.countDown();
+    assertThat(held.calls()).as("suspects that were published at once").isEqualTo(1);
+    held.close();
 
     eventually().until(() -> count("pubsub_outbox_published") == 30);
     assertThat(publishedTexts()).hasSize(30);
@@ -476,6 +468,175 @@ class DispatchPromisesTest extends PromiseTest {
                         Thread.getAllStackTraces().keySet().stream()
                             .filter(thread -> thread.getName().contains("scheduler://dispatch")))
                     .hasSize(3));
+  }
+
+  /** And no more of them: what waits for a publisher waits in the database. */
+  @Test
+  void claimsWithOrderingKeysThatTakeLongHoldUpNoRowWithoutOne() {
+    createTopicAndSubscription();
+    for (int i = 0; i < 10; i++) {
+      put("ordered " + i, "{}", "key " + i);
+    }
+    LocalPubSubFaults.Hold held =
+        pubSub.faults().holdPublishWhen(m -> !m.getOrderingKey().isEmpty());
+    start("dispatch", "twinbox.dispatch.batch-rows=1", "twinbox.dispatch.publishers=3");
+    // Three in their calls, one next, one at the door.
+    eventually().until(() -> claims() == 5);
+
+    for (int i = 0; i < 5; i++) {
+      put("free");
+    }
+    eventually().until(() -> count("pubsub_outbox_published") == 5);
+    assertThat(publishedTexts()).hasSize(5).containsOnly("free");
+    assertThat(held.calls()).as("claims that are published side by side").isEqualTo(3);
+    assertThat(claims()).as("claims that are held").isEqualTo(5);
+    held.close();
+
+    eventually().until(() -> count("pubsub_outbox_published") == 15);
+    assertThat(publishedTexts()).hasSize(15);
+  }
+
+  private int claims() {
+    return jdbc.queryForObject(
+        "SELECT count(DISTINCT claim_token) FROM pubsub_outbox_due", Integer.class);
+  }
+
+  @Test
+  void stoppingDispatchFinishesWhatIsInFlightAndReleasesTheRestAtOnce() throws Exception {
+    createTopicAndSubscription();
+    for (int i = 0; i < 5; i++) {
+      put("event " + i);
+      put("event " + i, "{}", "key " + i);
+    }
+    LocalPubSubFaults.Hold held = pubSub.faults().holdPublishWhen(m -> true);
+    ConfigurableApplicationContext context =
+        start("dispatch", "twinbox.dispatch.batch-rows=1", "twinbox.dispatch.publishers=1");
+    CamelContext camel = context.getBean(CamelContext.class);
+    // Of each kind one in its call, one next, one at the door.
+    eventually().until(() -> claims() == 6 && held.calls() == 2);
+
+    Thread stopper = new Thread(() -> stop(context));
+    stopper.start();
+    eventually().until(camel::isStopping);
+    held.close();
+    stopper.join(60_000);
+    assertThat(stopper.isAlive()).isFalse();
+
+    assertThat(published()).hasSize(2);
+    assertThat(count("pubsub_outbox_published")).isEqualTo(2);
+    assertThat(
+            count(
+                "pubsub_outbox_due WHERE claim_token IS NULL AND next_retry_at <= now() AND attempts = 0"))
+        .isEqualTo(8);
+  }
+
+  @Test
+  void stopThatDoesNotHearWhatBecameOfRowsLeavesThemToTheirLease() {
+    createTopicAndSubscription();
+    UUID id = put("event");
+    LocalPubSubFaults.Hold held = pubSub.faults().holdPublishWhen(m -> true);
+    ConfigurableApplicationContext context = start("dispatch", "camel.main.shutdown-timeout=1");
+    eventually().until(() -> held.calls() == 1);
+
+    stop(context);
+
+    assertThat(state(id)).isEqualTo("claimed");
+    assertThat(status(id).get("attempts")).isEqualTo(0);
+  }
+
+  @Test
+  void claimThatWaitedTooLongForAPublisherGoesBackUnpublishedAndUncounted() {
+    createTopicAndSubscription();
+    CamelContext camel =
+        start("dispatch", "twinbox.dispatch.publish-timeout=20s").getBean(CamelContext.class);
+    stopPolls(camel);
+    UUID id = put("event");
+
+    publishClaimOf(id, camel, Duration.ofSeconds(19));
+
+    assertThat(published()).isEmpty();
+    assertThat(state(id)).isEqualTo("due");
+    assertThat(status(id).get("attempts")).isEqualTo(0);
+    assertThat(status(id).get("last_error")).isNull();
+
+    publishClaimOf(id, camel, Duration.ofSeconds(60));
+
+    assertThat(published()).hasSize(1);
+    assertThat(state(id)).isEqualTo("published");
+  }
+
+  private static void stopPolls(CamelContext camel) {
+    for (String route : List.of("dispatch", "dispatch-ordered", "dispatch-suspects")) {
+      try {
+        camel.getRouteController().stopRoute(route);
+      } catch (Exception e) {
+        throw new IllegalStateException(e);
+      }
+    }
+  }
+
+  /** Claims an event by hand and gives it to the route that publishes. */
+  private void publishClaimOf(UUID id, CamelContext camel, Duration leaseLeft) {
+    String token = UUID.randomUUID().toString();
+    jdbc.update(
+        "UPDATE pubsub_outbox_due SET lock_id = 'pod', claim_token = CAST(? AS uuid), locked_at = now(),"
+            + " next_retry_at = now() + interval '1 hour'"
+            + " WHERE seq = (SELECT seq FROM pubsub_outbox WHERE id = ?)",
+        token,
+        id);
+    Exchange claim =
+        camel
+            .createProducerTemplate()
+            .send(
+                "direct:publish",
+                exchange -> {
+                  exchange.setProperty("claimToken", token);
+                  exchange.setProperty("leaseEnd", System.nanoTime() + leaseLeft.toNanos());
+                  exchange
+                      .getMessage()
+                      .setBody(
+                          jdbc.queryForList(
+                              "SELECT seq, id, payload, CAST(attributes AS text) AS attributes,"
+                                  + " ordering_key, 0 AS attempts FROM pubsub_outbox WHERE id = ?",
+                              id));
+                });
+    assertThat(claim.getException()).isNull();
+  }
+
+  @Test
+  void databaseThatIsAwayIsAskedSeldomAndTheRowsArePublishedWhenItIsBack() throws Exception {
+    createTopicAndSubscription();
+    URI server = URI.create(databaseUrl.substring("jdbc:".length()));
+    try (TcpSwitch line = new TcpSwitch(server.getPort())) {
+      start(
+          "dispatch",
+          "spring.datasource.url="
+              + databaseUrl.replaceFirst("//[^/]+", "//localhost:" + line.port()),
+          "spring.datasource.hikari.connection-timeout=10000");
+      UUID first = put("before");
+      eventually().until(() -> state(first).equals("published"));
+
+      line.cut(true);
+      int before = line.attempts();
+      // The first tries come soon after one another.
+      eventually().until(() -> line.attempts() >= before + 5);
+      UUID second = put("while it is away");
+      int early = line.attempts();
+      await().during(Duration.ofSeconds(4)).atMost(Duration.ofSeconds(60)).until(() -> true);
+      assertThat(line.attempts() - early).as("tries in four seconds and more").isLessThan(20);
+      line.cut(false);
+
+      eventually().until(() -> state(second).equals("published"));
+    }
+  }
+
+  @Test
+  void topicWithoutSubscriptionIsPublishedToWhereThatIsWanted() {
+    pubSub.createTopic(PROJECT, TOPIC);
+    UUID id = put("event");
+    start("dispatch", "twinbox.dispatch.require-subscription=false");
+
+    eventually().until(() -> state(id).equals("published"));
   }
 
   private String state(UUID id) {

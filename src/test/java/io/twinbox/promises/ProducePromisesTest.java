@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.twinbox.local.bigquery.Faults;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.sql.Connection;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -115,6 +117,36 @@ class ProducePromisesTest extends ProduceTest {
         .anyMatch(r -> r.contains("attribute 'a' contains a NUL"))
         .anyMatch(r -> r.contains("no JSON"));
     assertThat(watermark()).isEqualTo("2026-03-01T10:00:08Z");
+  }
+
+  /**
+   * With the expression of docs/traces.md; the column attributes of the test's table is the trace.
+   */
+  @Test
+  void traceOfARowIsCarriedAndARowWithoutOneHasNone() throws IOException {
+    String expression =
+        "IF(row.traceparent IS NULL, NULL, TO_JSON_STRING(STRUCT(row.traceparent AS traceparent))) AS attributes";
+    assertThat(Files.readString(Path.of("docs/traces.md"))).contains(expression);
+    topicFile(
+        "query.sql",
+        """
+        -- Reads the events of the test with their traces.
+        SELECT event_key, payload, updated_at AS watermark, %s
+        FROM (SELECT event_key, payload, updated_at, attributes AS traceparent FROM shop.%s) AS row
+        WHERE updated_at >= @watermark
+        """
+            .formatted(expression, table));
+    String traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    rowWithAttributes("traced", "1", traceparent, "2026-03-01T10:00:00Z");
+    row("plain", "2", "2026-03-01T10:00:01Z");
+    startProduce();
+    run();
+
+    assertThat(
+            jdbc.queryForList(
+                "SELECT convert_from(payload, 'UTF8') || ' ' || attributes FROM pubsub_outbox ORDER BY 1",
+                String.class))
+        .containsExactly("1 {\"traceparent\": \"" + traceparent + "\"}", "2 {}");
   }
 
   /** The 10 MB of a message count its attributes, and a JSON text can escape what is no UTF-8. */

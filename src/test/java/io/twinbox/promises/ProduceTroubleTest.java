@@ -193,7 +193,9 @@ class ProduceTroubleTest extends ProduceTest {
     assertThatThrownBy(this::run)
         .rootCause()
         .hasMessageContaining("query.sql:3:8: Unrecognized name: paylod")
-        .hasMessageContaining("[3:8]");
+        .hasMessageContaining("[3:8]")
+        .message()
+        .containsOnlyOnce("query.sql");
     topicFile("query.sql", "-- No table.\nSELECT event_key, payload FROM shop.nowhere");
     assertThatThrownBy(this::run)
         .rootCause()

@@ -8,6 +8,8 @@ import io.twinbox.command.CommandRun;
 import io.twinbox.config.SqlFiles;
 import io.twinbox.local.LocalPostgres;
 import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
@@ -23,6 +25,9 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.springframework.boot.ExitCodeGenerator;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.core.namedparam.NamedParameterJdbcTemplate;
@@ -280,8 +285,8 @@ class ReconcileTest extends ProduceTest {
     assertThat(found(reconcile(1, "--twinbox.produce.max-bytes-billed=15000000")).get("unproven"))
         .containsExactly(gone.toString());
 
-    // BigQuery has it again: then nothing is too much.
-    row("gone", "payload gone", "2020-01-01T00:00:00Z");
+    // BigQuery has it again: then nothing is too much, though a first run would not read that far.
+    row("gone", "payload gone", "2019-01-01T00:00:00Z");
     assertThat(found(reconcile(1))).doesNotContainKey("not-in-bigquery");
     JsonNode listed = reconcile(1, "--list=1", "--no-bigquery");
     assertThat(listed.get("bigquery_looked_at").asBoolean()).isFalse();
@@ -290,6 +295,314 @@ class ReconcileTest extends ProduceTest {
       assertThat(finding.get("events")).hasSize(1);
       assertThat(finding.get("truncated").asBoolean()).isEqualTo(finding.get("count").asInt() > 1);
     }
+  }
+
+  /** Pub/Sub took it, and the outbox does not know: nothing is lost, and the sides differ. */
+  @Test
+  void whatIsAppliedAndNotPublishedIsNamedAndRepaired() throws Exception {
+    queuedAndSent(4);
+    for (int n : List.of(0, 1, 2, 3)) {
+      jdbc.update("DELETE FROM pubsub_outbox_published WHERE id = CAST(? AS uuid)", id(n));
+    }
+    queue(1, true);
+    queue(2, false);
+    queue(3, true);
+    jdbc.queryForList("SELECT outbox_discard_ids(ARRAY[CAST(? AS uuid)], 'unwanted')", id(3));
+    JsonNode report = reconcile(1);
+    assertThat(found(report))
+        .isEqualTo(
+            Map.of(
+                "unqueued", List.of(id(0)),
+                "dead", List.of(id(1)),
+                "coming", List.of(id(2)),
+                "discarded", List.of(id(3))));
+    assertThat(report.at("/from_bigquery/applied").asInt()).isEqualTo(4);
+    assertThat(report.at("/from_bigquery/published").asInt()).isZero();
+    assertThat(CommandRun.of(arguments()).out())
+        .contains("applied all the same; refused", "applied all the same; queued, failed 10 times");
+    repairs(report).forEach(jdbc::queryForList);
+    sent();
+    assertThat(found(reconcile(0)).keySet()).containsExactly("discarded");
+  }
+
+  @Test
+  void whatWasPublishedLatelyIsOnItsWay() throws Exception {
+    queuedAndSent(2);
+    unapply(1);
+    assertThat(found(reconcile(1, "--twinbox.reconcile.grace=1h")))
+        .isEqualTo(Map.of("coming", List.of(id(1))));
+    assertThat(found(reconcile(1))).isEqualTo(Map.of("unapplied", List.of(id(1))));
+  }
+
+  @Test
+  void changedPayloadsAreNamedAsFarAsTheyAreKnown() throws Exception {
+    queuedAndSent(4);
+    String put = "SELECT outbox_put('orders', ?, event_key => 'service-key', source => 'billing')";
+    UUID ofService = jdbc.queryForObject(put, UUID.class, "first");
+    jdbc.queryForObject(put, UUID.class, "changed");
+    sent();
+    assertThat(found(reconcile(0))).isEqualTo(Map.of("changed", List.of(ofService.toString())));
+
+    // Changed and read again: produce has seen it.
+    topicFile("query.sql", changing(1));
+    run();
+    JsonNode report = reconcile(0);
+    assertThat(found(report).get("changed")).containsExactlyInAnyOrder(ofService.toString(), id(1));
+    assertThat(repairs(report)).isEmpty();
+    assertThat(CommandRun.of(arguments()).out())
+        .contains("published = applied. 2 changed later under their keys (see above).");
+
+    // Changed where produce no longer looks: only the payloads themselves tell, kept or not.
+    topicFile("query.sql", changing(2));
+    assertThat(found(reconcile(0)).get("changed")).doesNotContain(id(2));
+    Map<String, List<String>> compared =
+        Map.of("payload-differs", List.of(id(2)), "changed", List.of(ofService.toString()));
+    assertThat(found(reconcile(1, "--payloads"))).isEqualTo(compared);
+    jdbc.update("DELETE FROM pubsub_outbox");
+    assertThat(found(reconcile(1, "--payloads"))).isEqualTo(compared);
+  }
+
+  private String changing(int n) {
+    return QUERY
+        .formatted(table)
+        .replace(
+            "payload,", "IF(event_key = 'key-%d', 'changed', payload) AS payload,".formatted(n));
+  }
+
+  /** The rows of BigQuery in the outbox, and as if they had gone through all of the rest. */
+  private void queuedAndSent(int rows) {
+    rows(rows);
+    startProduce();
+    run();
+    sent();
+  }
+
+  /** As if all that is queued had been published and applied. */
+  private void sent() {
+    jdbc.update(
+        """
+        INSERT INTO pubsub_outbox_published (id, topic_name, completed_at, message_id, payload_hash, source)
+        SELECT o.id, o.topic_name, now(), 'm', o.payload_hash, o.source
+        FROM pubsub_outbox_due AS d JOIN pubsub_outbox AS o USING (seq)
+        """);
+    jdbc.update("DELETE FROM pubsub_outbox_due");
+    jdbc.update(
+        "INSERT INTO transactional_inbox (consumer, idempotency_key) SELECT 'ledger', id FROM pubsub_outbox_published ON CONFLICT DO NOTHING");
+  }
+
+  /** BigQuery and services feed one topic, another topic shares the database and the consumer. */
+  @Test
+  void servicesAndOtherTopicsAreNoDifferenceWithAndWithoutPayloads() throws Exception {
+    queuedAndSent(2);
+    String put = "SELECT outbox_put(?, 'x', event_key => ?, source => ?)";
+    jdbc.queryForObject(put, UUID.class, TOPIC, "key-0", "billing");
+    jdbc.queryForObject(put, UUID.class, "other-topic", "key-0", "orders-source");
+    UUID lost = jdbc.queryForObject(put, UUID.class, TOPIC, "lost", "orders-source");
+    put("without a key");
+    sent();
+    jdbc.queryForObject(put, UUID.class, "other-topic", "waits", "orders-source");
+    JsonNode report = reconcile(1);
+    assertThat(found(report)).isEqualTo(Map.of("not-in-bigquery", List.of(lost.toString())));
+    assertThat(report.at("/others/applied").asInt()).isEqualTo(3);
+    assertThat(report.at("/from_bigquery/applied").asInt()).isEqualTo(2);
+
+    jdbc.update("DELETE FROM pubsub_outbox WHERE seq NOT IN (SELECT seq FROM pubsub_outbox_due)");
+    report = reconcile(1);
+    assertThat(found(report)).isEqualTo(Map.of("not-in-bigquery", List.of(lost.toString())));
+    assertThat(report.at("/others/applied").asInt()).isEqualTo(3);
+    assertThat(found(reconcile(1, "--topic=other-topic", "--no-bigquery")).keySet())
+        .containsExactly("coming");
+  }
+
+  /**
+   * Rows 1, 2 and 4 have one position, 3 and 5 one behind the lookback, 6 and 7 none. After 1, 3
+   * and 6 are through the others come.
+   */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          TIMESTAMP | 1h | TIMESTAMP '2026-03-01 10:00:00.000001+00' | TIMESTAMP '2026-03-01 12:00:00+00' | |
+          DATETIME  | 1h | DATETIME '2026-03-01 10:00:00.000001'     | DATETIME '2026-03-01 12:00:00'     | |
+          DATE      | 1d | DATE '2026-03-01'                         | DATE '2026-03-05'                  | |
+          INT64     | 5  | 10                                        | 20                                 | -5 | 21
+          STRING    |    | "it's"                                    | "mé"                               | a  | z
+          """)
+  void repairOfAWatermarkOfEveryTypeIsRunAsPrinted(
+      String type, String lookback, String one, String next, String from, String until)
+      throws Exception {
+    bigQuery.createTable("shop", table + "_typed", "[{\"name\": \"n\", \"type\": \"INT64\"}]");
+    topicFile(
+        "query.sql",
+        """
+        SELECT CAST(n AS STRING) AS event_key, CAST(n AS STRING) AS payload, position AS watermark
+        FROM (
+          SELECT n, CASE WHEN n IN (1, 2, 4) THEN %s WHEN n IN (3, 5) THEN %s END AS position
+          FROM shop.%s_typed)
+        WHERE position BETWEEN @watermark AND @last OR position IS NULL
+        """
+            .formatted(one, next, table));
+    List<String> settings = new ArrayList<>();
+    settings.add("twinbox.produce.watermark-type=" + type);
+    settings.add("twinbox.produce.lookback=" + (lookback == null ? "" : lookback));
+    settings.add(
+        "twinbox.produce.first-watermark="
+            + switch (type) {
+              case "TIMESTAMP" -> "2020-01-01T00:00:00Z";
+              case "DATETIME" -> "2020-01-01T00:00:00";
+              case "DATE" -> "2020-01-01";
+              default -> "1";
+            });
+    List<String> words = new ArrayList<>(settings.stream().map(s -> "--" + s).toList());
+    if (from != null) {
+      words.add("--watermark-from=" + from);
+      words.add("--watermark-until=" + until);
+    }
+    String[] span = words.toArray(String[]::new);
+    startProduce(settings.toArray(String[]::new));
+    number(1, 3, 6);
+    run();
+    sent();
+    JsonNode report = reconcile(0, span);
+    assertThat(report.at("/from_bigquery/applied").asInt()).isEqualTo(3);
+    assertThat(report.get("notes").toString()).contains("1 rows of BigQuery have no watermark");
+
+    number(2, 5, 7);
+    report = reconcile(1, span);
+    assertThat(found(report))
+        .isEqualTo(
+            Map.of("missing", List.of(id("2")), "coming", all("coming", report, id("5"), id("7"))));
+    backfill(repairs(report), settings, type.equals("STRING"));
+    run();
+    sent();
+    assertThat(reconcile(0, span).at("/from_bigquery/applied").asInt()).isEqualTo(6);
+
+    if (type.equals("TIMESTAMP")) {
+      // Once more into a window that was read again before.
+      number(4);
+      report = reconcile(1, span);
+      assertThat(found(report)).isEqualTo(Map.of("missing", List.of(id("4"))));
+      backfill(repairs(report), settings, false);
+      sent();
+      assertThat(reconcile(0, span).at("/from_bigquery/applied").asInt()).isEqualTo(7);
+    }
+  }
+
+  private void number(int... numbers) {
+    bigQuery.append(
+        "shop",
+        table + "_typed",
+        Arrays.stream(numbers).mapToObj(n -> "{\"n\": %d}".formatted(n)).toList());
+  }
+
+  /** Runs the one repair as a shell takes it: its words, or all of it as a process of its own. */
+  private void backfill(List<String> repairs, List<String> settings, boolean asProcess)
+      throws Exception {
+    assertThat(repairs).hasSize(1).allMatch(r -> r.startsWith("java -jar twinbox.jar backfill --"));
+    if (asProcess) {
+      String classpath = classpath();
+      File said = topicDir.resolve("backfill").toFile();
+      ProcessBuilder shell =
+          new ProcessBuilder(
+              "bash",
+              "-c",
+              "java() { shift 2; \"$JAVA\" -cp \"$CLASSES\" io.twinbox.TwinboxApplication \"$@\"; }\n"
+                  + repairs.get(0));
+      shell.environment().put("JAVA", java());
+      shell.environment().put("CLASSES", classpath);
+      List<String> all = new ArrayList<>(settings);
+      Arrays.stream(arguments()).skip(2).map(word -> word.substring(2)).forEach(all::add);
+      for (String setting : all) {
+        String[] parts = setting.split("=", 2);
+        shell
+            .environment()
+            .putIfAbsent(
+                parts[0].replace("-", "").replace('.', '_').toUpperCase(java.util.Locale.ROOT),
+                parts[1]);
+      }
+      Process process = shell.redirectErrorStream(true).redirectOutput(said).start();
+      assertThat(process.waitFor(120, TimeUnit.SECONDS)).isTrue();
+      assertThat(process.exitValue()).as(Files.readString(said.toPath())).isZero();
+      return;
+    }
+    Process shell = new ProcessBuilder("bash", "-c", "printf '%s\\0' " + repairs.get(0)).start();
+    List<String> words =
+        List.of(
+            new String(shell.getInputStream().readAllBytes(), StandardCharsets.UTF_8).split("\0"));
+    List<String> all = new ArrayList<>(settings);
+    all.add("bigquery.emulator.host=" + bigQuery.url());
+    for (int i = 4; i < words.size(); i += 2) {
+      all.add(
+          "twinbox.produce.backfill.%s=%s".formatted(words.get(i).substring(2), words.get(i + 1)));
+    }
+    ConfigurableApplicationContext done = start("produce", all.toArray(String[]::new));
+    assertThat(done.getBean(ExitCodeGenerator.class).getExitCode()).isZero();
+    stop(done);
+  }
+
+  private static String java() {
+    return Path.of(System.getProperty("java.home"), "bin", "java").toString();
+  }
+
+  private static String classpath() throws IOException {
+    return Path.of("target/classes").toAbsolutePath()
+        + File.pathSeparator
+        + Files.readString(Path.of("target/runtime-classpath.txt")).strip();
+  }
+
+  /** Rows of one position are in a span all together, or not at all. */
+  @Test
+  void spanThatIsCutBetweenTiesHasAllOfThemOrNone() throws Exception {
+    row("a", "a", "2026-03-01T10:00:00Z");
+    row("b", "b", "2026-03-01T10:00:00Z");
+    row("c", "c", "2026-03-01T10:00:00.000001Z");
+    row("last", "last", "2026-11-01T00:00:00Z");
+    startProduce();
+    run();
+    sent();
+    assertThat(events("2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z")).isZero();
+    assertThat(events("2026-03-01T10:00:00Z", "2026-03-01T10:00:00.000001Z")).isEqualTo(2);
+    assertThat(events("2026-03-01T10:00:00.000001Z", "2026-03-01T10:00:01Z")).isEqualTo(1);
+    row("d", "d", "2026-03-01T10:00:00Z");
+    JsonNode report =
+        reconcile(1, "--from=2026-03-01T10:00:00Z", "--until=2026-03-01T10:00:00.000001Z");
+    assertThat(found(report)).isEqualTo(Map.of("missing", List.of(id("d"))));
+    assertThat(reconcile(0, "--until=2026-03-01T10:00:00Z").get("findings")).isEmpty();
+  }
+
+  private int events(String from, String until) throws Exception {
+    return reconcile(0, "--from=" + from, "--until=" + until).at("/bigquery/events").asInt();
+  }
+
+  @Test
+  void spanThatIsNoneOfTheWatermarksIsRefused() throws Exception {
+    for (String[] words :
+        List.of(
+            new String[] {"--twinbox.produce.watermark-type=INT64"},
+            new String[] {"--watermark-from=1", "--watermark-until=2"},
+            new String[] {
+              "--twinbox.produce.watermark-type=INT64", "--watermark-from=2", "--watermark-until=2"
+            },
+            new String[] {
+              "--twinbox.produce.watermark-type=DATE", "--from=2026-01-01T10:00:00Z"
+            })) {
+      CommandRun run = CommandRun.of(arguments(words));
+      assertThat(run.exitCode()).as(run.err()).isEqualTo(2);
+      assertThat(run.err()).containsAnyOf("span");
+    }
+  }
+
+  /** A repair is for the source and topic that were asked for, wherever it is pasted. */
+  @Test
+  void repairCarriesTheSourceThatWasNamedOnTheLine() throws Exception {
+    topicFile("query.sql", QUERY.formatted(table) + "AND updated_at <= @last");
+    rows(1);
+    jdbc.update(
+        "INSERT INTO produce_watermark (topic_name, source, type, value) VALUES ('orders', 'named', 'TIMESTAMP', '2026-11-01T00:00:00Z')");
+    assertThat(repairs(reconcile(1, "--source=named")))
+        .hasSize(1)
+        .allMatch(r -> r.endsWith(" --twinbox.source='named'"));
   }
 
   /** An outbox that was restored from an old backup knows nothing of what came after. */
@@ -378,6 +691,19 @@ class ReconcileTest extends ProduceTest {
     run = CommandRun.of(arguments("--from=2030-01-01T00:00:00Z"));
     assertThat(run.exitCode()).isEqualTo(2);
     assertThat(run.err()).contains("no span of time");
+  }
+
+  @Test
+  void faultOfTheQueryNamesItsFileOnce() throws Exception {
+    row("a", "a", "2026-03-01T10:00:00Z");
+    topicFile("query.sql", QUERY.formatted(table).replace("payload,", "paylod AS payload,"));
+    String dryRun = CommandRun.of(arguments()).err();
+    assertThat(dryRun).contains("query.sql:2:").containsOnlyOnce("query.sql");
+    // One that BigQuery finds when it runs the query.
+    topicFile("query.sql", QUERY.formatted(table) + "AND ERROR('a bad row') IS NULL");
+    CommandRun job = CommandRun.of(arguments());
+    assertThat(job.exitCode()).isEqualTo(3);
+    assertThat(job.err()).contains("query.sql: ", "a bad row").containsOnlyOnce("query.sql");
   }
 
   /** Of 100,000 events one hour's are asked for: no table is read from end to end. */
@@ -474,18 +800,9 @@ class ReconcileTest extends ProduceTest {
     jdbc.update(
         "INSERT INTO transactional_inbox (consumer, idempotency_key) SELECT 'ledger', id FROM pubsub_outbox");
     jdbc.execute("ANALYZE");
-    String classpath =
-        Path.of("target/classes").toAbsolutePath()
-            + File.pathSeparator
-            + Files.readString(Path.of("target/runtime-classpath.txt")).strip();
     List<String> command =
         new ArrayList<>(
-            List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-Xmx64m",
-                "-cp",
-                classpath,
-                "io.twinbox.TwinboxApplication"));
+            List.of(java(), "-Xmx64m", "-cp", classpath(), "io.twinbox.TwinboxApplication"));
     command.addAll(Arrays.asList(arguments("--json")));
     File out = topicDir.resolve("out").toFile();
     File err = topicDir.resolve("err").toFile();

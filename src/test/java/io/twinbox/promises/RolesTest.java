@@ -379,6 +379,13 @@ class RolesTest extends ProduceTest {
             .queryForObject("SELECT outbox_put('orders', 'paid', '{}', 'key', 'K-1')", UUID.class);
 
     assertThat(state(id)).isEqualTo("due");
+    // Another payload under its key: listed, by a role that may not even read the list.
+    assertThat(
+            jdbcAs("emit")
+                .queryForObject(
+                    "SELECT outbox_put('orders', 'other', '{}', 'key', 'K-1')", UUID.class))
+        .isEqualTo(id);
+    assertThat(jdbc.queryForList("SELECT id FROM produce_changed", UUID.class)).containsExactly(id);
     assertThatThrownBy(
             () ->
                 jdbcAs("emit")
@@ -392,6 +399,7 @@ class RolesTest extends ProduceTest {
                   "INSERT INTO pubsub_outbox (topic_name, payload) VALUES ('orders', 'x')"))
           .isEqualTo(DENIED);
       assertThat(state(connection, "SELECT payload FROM pubsub_outbox")).isEqualTo(DENIED);
+      assertThat(state(connection, "SELECT id FROM produce_changed")).isEqualTo(DENIED);
     }
   }
 

@@ -56,26 +56,44 @@ final class Outbox {
 
   /** Looks at the keys behind the cursor. */
   Claim claimOrdered(int limit, String cursor) {
-    return claimOrdered(limit, cursor, "-infinity");
+    return claimOrdered(limit, cursor, "-infinity", "[]");
   }
 
   /** Looks at the keys with a row that came due since the floor. */
   Claim claimOrderedFrom(int limit, String floor) {
-    return claimOrdered(limit, "", floor);
+    return claimOrdered(limit, "", floor, "[]");
   }
 
-  private Claim claimOrdered(int limit, String cursor, String floor) {
+  /**
+   * @param held the keys that another claim found held, as it names them
+   */
+  Claim claimOrdered(int limit, String cursor, String floor, String held) {
+    return claimOrderedRows(limit, cursor, floor, held).claim();
+  }
+
+  /** A claim, and the rows of the statement, of which the first says what the claim looked at. */
+  record OrderedClaim(Claim claim, Map<String, Object> said) {}
+
+  OrderedClaim claimOrderedRows(int limit, String cursor, String floor, String held) {
     String token = UUID.randomUUID().toString();
     List<Map<String, Object>> rows =
         db.query(
             "dispatch/claim-ordered.sql",
-            Map.of("claimToken", token, "claimLimit", limit, "cursor", cursor, "floor", floor));
-    return new Claim(
-        token,
-        rows.stream().filter(row -> row.get("seq") != null).toList(),
-        (String) rows.get(0).get("cursor"),
-        (Boolean) rows.get(0).get("complete"),
-        (Boolean) rows.get(0).get("too_many"));
+            Map.of(
+                "claimToken", token,
+                "claimLimit", limit,
+                "cursor", cursor,
+                "floor", floor,
+                "held", held));
+    Map<String, Object> said = rows.get(0);
+    return new OrderedClaim(
+        new Claim(
+            token,
+            rows.stream().filter(row -> row.get("seq") != null).toList(),
+            (String) said.get("cursor"),
+            (Boolean) said.get("too_many"),
+            (String) said.get("held")),
+        said);
   }
 
   /** Claims a row whose claim ended without an outcome; a row that is given up is none. */
@@ -90,17 +108,14 @@ final class Outbox {
 
   /**
    * A claim's rows and, of an ordered claim, where the next one goes on, whether it left nothing of
-   * the keys that it looked at, and whether more came due than it looks at.
+   * the keys that it looked at but what is held, whether more came due than it looks at, and the
+   * keys that are held.
    */
   record Claim(
-      String token,
-      List<Map<String, Object>> rows,
-      String cursor,
-      boolean complete,
-      boolean tooMany) {
+      String token, List<Map<String, Object>> rows, String cursor, boolean tooMany, String held) {
 
     Claim(String token, List<Map<String, Object>> rows) {
-      this(token, rows, null, false, false);
+      this(token, rows, null, false, "[]");
     }
 
     List<Long> seqs() {

@@ -15,6 +15,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.jdbc.core.StatementCallback;
 
 /** How events come into the outbox: {@code outbox_put} and plain INSERTs. */
 abstract class OutboxPutSpec extends DatabaseSpec {
@@ -95,6 +97,64 @@ abstract class OutboxPutSpec extends DatabaseSpec {
     assertThat(put("SELECT outbox_put('invoices', 'x', event_key => 'INV-1')")).isEqualTo(id);
     assertThat(db.count("pubsub_outbox")).isZero();
     assertThat(db.count("pubsub_outbox_due")).isZero();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"queued", "published", "without payload", "discarded"})
+  void otherPayloadUnderAKnownKeyIsNotSentAndNotLostInSilence(String state) throws Exception {
+    UUID id = put("SELECT outbox_put('invoices', 'x', event_key => 'INV-1')");
+    if (state.equals("discarded")) {
+      db.jdbc.queryForList("SELECT outbox_discard_ids(ARRAY[CAST(? AS uuid)], 'test')", id);
+    } else if (!state.equals("queued")) {
+      publish(id);
+    }
+    if (state.equals("without payload")) {
+      db.jdbc.update("DELETE FROM pubsub_outbox");
+    }
+    long queued = db.count("pubsub_outbox_due");
+    assertThat(warning("SELECT outbox_put('invoices', 'x', event_key => 'INV-1')")).isNull();
+    assertThat(db.count("produce_changed")).isZero();
+
+    assertThat(warning("SELECT outbox_put('invoices', 'y', event_key => 'INV-1')"))
+        .contains(
+            "event %s is known under its event_key with another payload".formatted(id),
+            "this one is not sent")
+        .doesNotContain("INV-1");
+    assertThat(warning("SELECT outbox_put('invoices', 'z', event_key => 'INV-1')")).isNotNull();
+    assertThat(db.row("SELECT * FROM produce_changed"))
+        .containsEntry("id", id)
+        .containsEntry("topic_name", "invoices")
+        .containsEntry("source", "service")
+        .containsEntry("event_key", "INV-1")
+        .containsEntry("times_seen", 2);
+    assertThat(
+            db.count(
+                "produce_changed WHERE known_hash = substr(sha256('x'), 1, 16)"
+                    + " AND payload_hash = substr(sha256('z'), 1, 16)"))
+        .isEqualTo(1);
+    assertThat(db.count("pubsub_outbox_due")).isEqualTo(queued);
+    assertThat(db.count("pubsub_outbox WHERE payload <> 'x'")).isZero();
+  }
+
+  @Test
+  void keyOfAnotherSourceIsAnotherEvent() throws Exception {
+    UUID ours = put("SELECT outbox_put('invoices', 'x', event_key => 'INV-1')");
+    String other =
+        "SELECT outbox_put('invoices', 'y', event_key => 'INV-1', source => 'billing-service')";
+
+    assertThat(warning(other)).isNull();
+    assertThat(put(other)).isNotEqualTo(ours);
+    assertThat(db.count("pubsub_outbox_due")).isEqualTo(2);
+    assertThat(db.count("produce_changed")).isZero();
+  }
+
+  private String warning(String sql) {
+    return db.jdbc.execute(
+        (StatementCallback<String>)
+            statement -> {
+              statement.execute(sql);
+              return statement.getWarnings() == null ? null : statement.getWarnings().getMessage();
+            });
   }
 
   @Test

@@ -7,6 +7,8 @@ import io.twinbox.sql.Outbox.Outcome;
 import io.twinbox.sql.QueueEventsSpec.Row;
 import io.twinbox.sql.TestDatabase.Plan;
 import java.sql.Connection;
+import java.sql.Timestamp;
+import java.time.Instant;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -101,7 +103,9 @@ abstract class PlanSpec extends DatabaseSpec {
         "cursor",
         "",
         "floor",
-        "-infinity");
+        "-infinity",
+        "held",
+        "[]");
   }
 
   private void compare(String what, Plan alone, Plan full) {
@@ -172,6 +176,47 @@ abstract class PlanSpec extends DatabaseSpec {
     }
   }
 
+  /**
+   * Rows of one backlog came due within seconds of one another, so it is where the last claim ended
+   * that keeps the next one from what was claimed before.
+   */
+  @Test
+  void claimsOfABacklogDoNotReadWhatTheClaimsBeforeThemTook() throws Exception {
+    try (Connection pin = db.connect()) {
+      pin.setAutoCommit(false);
+      pin.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
+      pin.createStatement().execute("SELECT count(*) FROM pubsub_outbox_due");
+      due(WAITING, "NULL");
+      db.jdbc.execute("VACUUM ANALYZE pubsub_outbox_due");
+      String floor = "-infinity";
+      long second = 0;
+      long last = 0;
+      for (int taken = 0; taken < WAITING; taken += 500) {
+        Map<String, Object> next = new HashMap<>(claim());
+        next.put("floor", floor);
+        if (taken == 500) {
+          second = explainAndRollBack("dispatch/claim.sql", next, null).buffers();
+        } else if (taken == WAITING - 500) {
+          last = explainAndRollBack("dispatch/claim.sql", next, null).buffers();
+        }
+        Claim claim = outbox.claim(500, floor);
+        outbox.publishAll(claim);
+        // As ClaimFloor after a full claim.
+        floor =
+            claim.rows().stream()
+                .map(row -> ((Timestamp) row.get("due_at")).toInstant())
+                .max(Instant::compareTo)
+                .orElseThrow()
+                .toString();
+      }
+
+      System.out.printf(
+          "second and last claim of a backlog of %,d on %s: %,d and %,d pages%n",
+          WAITING, db.string("SHOW server_version"), second, last);
+      assertThat(last).isLessThanOrEqualTo(second * 3 / 2);
+    }
+  }
+
   /** Neither those of many short keys. */
   @Test
   void orderedClaimsDoNotReadWhatALongTransactionKeepsFromVacuum() throws Exception {
@@ -196,6 +241,8 @@ abstract class PlanSpec extends DatabaseSpec {
       long empty = explainAndRollBack("dispatch/claim-ordered.sql", with, null).buffers();
       outbox.emit(100, "new");
       Plan found = explainAndRollBack("dispatch/claim-ordered.sql", with, null);
+      with.put("held", "[\"new\"]");
+      long held = explainAndRollBack("dispatch/claim-ordered.sql", with, null).buffers();
 
       System.out.printf(
           "ordered behind %,d pinned rows on %s: empty poll %,d pages, %d from the floor on; claim of 100 from the floor on %d%n",
@@ -204,6 +251,7 @@ abstract class PlanSpec extends DatabaseSpec {
       assertThat(empty).isLessThan(30);
       assertThat(found.uses("pubsub_outbox_due_lately")).isTrue();
       assertThat(found.buffers()).isLessThan(100 * 25);
+      assertThat(held).as("when the key is held, too").isLessThan(100 * 25);
     }
   }
 
@@ -299,6 +347,44 @@ abstract class PlanSpec extends DatabaseSpec {
       assertThat(ordered).isLessThan(500 * 40);
       assertThat(settled).isLessThan(500 * 30);
     }
+  }
+
+  /** What metrics, JMX and the scaler ask for again and again. */
+  @Test
+  void lookAtTheQueueReadsNoPublishedEventAndNoOldRun() {
+    String runs =
+        """
+        INSERT INTO produce_run (run_id, topic_name, source, state, started_at, finished_at, bytes_estimated)
+        SELECT 'run-' || n, 'orders', 'source', 'succeeded', now() - n * interval '5 minutes', now() - n * interval '5 minutes', 1
+        FROM generate_series(%d, %d) AS n
+        """;
+    due(DUE, "CASE WHEN i % 2 = 0 THEN 'key-' || i / 8 END");
+    db.jdbc.execute(runs.formatted(1, 300));
+    db.jdbc.execute("VACUUM ANALYZE");
+    long queue = explainAndRollBack("operate/sample-outbox.sql", Map.of(), null).buffers();
+    long sources = explainAndRollBack("operate/sample-produce.sql", Map.of(), null).buffers();
+
+    everythingButTheDueRows("CASE WHEN i % 2 = 0 THEN 'other-' || i / 8 END");
+    db.jdbc.execute(runs.formatted(301, 20_000));
+    db.jdbc.execute("VACUUM ANALYZE");
+    Plan fullQueue = explainAndRollBack("operate/sample-outbox.sql", Map.of(), null);
+    Plan fullSources = explainAndRollBack("operate/sample-produce.sql", Map.of(), null);
+
+    System.out.printf(
+        "look on %s: queue %d pages, among many %d; sources %d, among many runs %d%n",
+        db.string("SHOW server_version"),
+        queue,
+        fullQueue.buffers(),
+        sources,
+        fullSources.buffers());
+    // What waits is counted too, a page for each row at most.
+    assertThat(fullQueue.buffers()).isLessThan(2 * (DUE + WAITING));
+    assertThat(fullQueue.json().toString())
+        .doesNotContain("\"Relation Name\":\"pubsub_outbox\"", "pubsub_outbox_published");
+    // Else all keys of a topic are read and sorted.
+    assertThat(fullQueue.uses("pubsub_outbox_due_lately")).isTrue();
+    assertThat(fullSources.sequentialScans()).doesNotContain("produce_run");
+    assertThat(fullSources.buffers()).isLessThan(3 * sources + 300);
   }
 
   @Test
@@ -405,6 +491,29 @@ abstract class PlanSpec extends DatabaseSpec {
           readsNoTableWhole(
               () -> db.queryOne("produce/queue-events.sql", Map.of("runId", "r"), chunk()));
         });
+  }
+
+  /**
+   * A plan from when the queue had no pages joins by reading all of it for each row: 0.8 s a claim
+   * of 500 among 20,000. So a connection of dispatch keeps none.
+   */
+  @Test
+  void connectionOfDispatchKeepsNoPlans() {
+    List<Runnable> statements =
+        List.of(
+            () -> outbox.claim(1),
+            () -> outbox.claimOrdered(1, ""),
+            () -> outbox.claimSuspect(),
+            () -> outbox.settle(UUID.randomUUID().toString(), List.of(Outcome.published(-1))));
+    for (Runnable statement : statements) {
+      db.transaction.executeWithoutResult(
+          status -> {
+            status.setRollbackOnly();
+            db.jdbc.execute("SET plan_cache_mode = auto");
+            statement.run();
+            assertThat(db.string("SHOW plan_cache_mode")).isEqualTo("force_custom_plan");
+          });
+    }
   }
 
   private void readsNoTableWhole(Runnable work) {

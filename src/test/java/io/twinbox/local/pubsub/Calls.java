@@ -48,7 +48,9 @@ final class Calls {
 
   private void later(LocalPubSubFaults.Decision decision, StreamObserver<?> caller, Runnable work) {
     Runnable guarded = () -> guard(decision, caller, work);
-    if (decision.delay().isZero()) {
+    if (decision.held() != null) {
+      decision.held().thenRunAsync(guarded, timer);
+    } else if (decision.delay().isZero()) {
       guarded.run();
     } else {
       timer.schedule(guarded, decision.delay().toNanos(), TimeUnit.NANOSECONDS);

@@ -7,6 +7,7 @@ import io.grpc.Status;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
@@ -92,6 +93,29 @@ public final class LocalPubSubFaults {
     }
   }
 
+  /** Publishes that are kept without an answer, and not done, until this is closed. */
+  public final class Hold implements AutoCloseable {
+    private final Predicate<PublishRequest> matches;
+    private final AtomicInteger calls = new AtomicInteger();
+    private final CompletableFuture<Void> end = new CompletableFuture<>();
+
+    private Hold(Predicate<PublishRequest> matches) {
+      this.matches = matches;
+    }
+
+    /** How many calls it has kept. */
+    public int calls() {
+      return calls.get();
+    }
+
+    /** Lets them go on, and keeps no more. */
+    @Override
+    public void close() {
+      holds.remove(this);
+      end.complete(null);
+    }
+  }
+
   private static final int FOR_EVER = -1;
 
   /**
@@ -99,10 +123,13 @@ public final class LocalPubSubFaults {
    *
    * @param instead the status to answer with, without doing anything; null to go on
    * @param afterwards the status to answer with once it was done; null for the true answer
+   * @param held what it waits for; null for nothing
    */
-  record Decision(Duration delay, Status instead, Status afterwards) {}
+  record Decision(
+      Duration delay, Status instead, Status afterwards, CompletableFuture<Void> held) {}
 
   private final List<Rule> rules = new CopyOnWriteArrayList<>();
+  private final List<Hold> holds = new CopyOnWriteArrayList<>();
   private volatile Share redeliver = Share.NONE;
   private volatile Share twice = Share.NONE;
   private volatile Duration publishLatency = Duration.ZERO;
@@ -171,6 +198,13 @@ public final class LocalPubSubFaults {
         status);
   }
 
+  /** Keeps every publish that holds a matching message; other calls go on. */
+  public Hold holdPublishWhen(Predicate<PubsubMessage> message) {
+    Hold hold = new Hold(request -> request.getMessagesList().stream().anyMatch(message));
+    holds.add(hold);
+    return hold;
+  }
+
   /** {@link #loseAnswers} of publishes. */
   public Rule losePublishAnswers(int calls) {
     return loseAnswers(PubSubCall.PUBLISH, calls);
@@ -205,6 +239,7 @@ public final class LocalPubSubFaults {
   /** Back to a server without faults. */
   public void clear() {
     rules.clear();
+    holds.forEach(Hold::close);
     redeliver = Share.NONE;
     twice = Share.NONE;
     publishLatency = Duration.ZERO;
@@ -228,16 +263,30 @@ public final class LocalPubSubFaults {
           default -> otherLatency;
         };
     if (refusing) {
-      return new Decision(Duration.ZERO, REFUSED, null);
+      return new Decision(Duration.ZERO, REFUSED, null, null);
     }
+    CompletableFuture<Void> held = held(call, request);
     for (Rule rule : rules) {
       if (rule.takes(call, request)) {
         return rule.afterApplying
-            ? new Decision(delay, null, rule.status)
-            : new Decision(delay, rule.status, null);
+            ? new Decision(delay, null, rule.status, held)
+            : new Decision(delay, rule.status, null, held);
       }
     }
-    return new Decision(delay, null, null);
+    return new Decision(delay, null, null, held);
+  }
+
+  private CompletableFuture<Void> held(PubSubCall call, MessageLite request) {
+    if (call != PubSubCall.PUBLISH) {
+      return null;
+    }
+    for (Hold hold : holds) {
+      if (hold.matches.test((PublishRequest) request)) {
+        hold.calls.incrementAndGet();
+        return hold.end;
+      }
+    }
+    return null;
   }
 
   boolean redeliversAcknowledged(PubsubMessage message, long position) {
