@@ -41,7 +41,8 @@ public class OutboxOperations implements SelfNaming {
   private static final String PER_SECOND =
       "How many of them become due each second, so that new events are sent between them. 0: 500.";
 
-  private static final List<String> ROUTES = List.of("dispatch", "dispatch-ordered");
+  private static final List<String> ROUTES =
+      List.of("dispatch", "dispatch-ordered", "dispatch-suspects");
 
   private final Repairs repairs;
   private final String topic;

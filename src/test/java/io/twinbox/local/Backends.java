@@ -31,8 +31,11 @@ final class Backends implements AutoCloseable {
     this.environment = environment;
   }
 
-  /** Starts what is not given and fills it with the sample. */
-  void start(int sampleRows, double redeliverShare) {
+  /**
+   * Starts what is not given and fills it with the sample; the local Pub/Sub gets this topic and
+   * this subscription to it.
+   */
+  void start(int sampleRows, double redeliverShare, String topic, String subscription) {
     if (given("SPRING_DATASOURCE_URL") == null) {
       LocalPostgres postgres = keep(LocalPostgres.start());
       settings.put("spring.datasource.url", postgres.url());
@@ -44,8 +47,8 @@ final class Backends implements AutoCloseable {
     settings.put("google.cloud.project", project);
     if (given("PUBSUB_EMULATOR_HOST") == null) {
       pubSub = keep(LocalPubSub.start());
-      pubSub.createTopic(project, "invoices");
-      createSubscription(project);
+      pubSub.createTopic(project, topic);
+      createSubscription(project, topic, subscription);
       pubSub.faults().redeliverAcknowledged(redeliverShare, 1);
       settings.put("pubsub.emulator.host", pubSub.endpoint());
     }
@@ -62,13 +65,14 @@ final class Backends implements AutoCloseable {
   }
 
   /** The subscription as it should be in production, which is what consume-watch checks it for. */
-  private void createSubscription(String project) {
-    pubSub.createTopic(project, "invoices-dead");
-    pubSub.createSubscription(project, "invoices-dead-kept", "invoices-dead");
+  private void createSubscription(String project, String topic, String subscription) {
+    String dead = topic + "-dead";
+    pubSub.createTopic(project, dead);
+    pubSub.createSubscription(project, dead + "-kept", dead);
     pubSub.createSubscription(
         Subscription.newBuilder()
-            .setName("projects/%s/subscriptions/invoices-ledger".formatted(project))
-            .setTopic("projects/%s/topics/invoices".formatted(project))
+            .setName("projects/%s/subscriptions/%s".formatted(project, subscription))
+            .setTopic("projects/%s/topics/%s".formatted(project, topic))
             .setExpirationPolicy(ExpirationPolicy.getDefaultInstance())
             .setRetryPolicy(
                 RetryPolicy.newBuilder()
@@ -76,7 +80,7 @@ final class Backends implements AutoCloseable {
                     .setMaximumBackoff(Durations.fromSeconds(600)))
             .setDeadLetterPolicy(
                 DeadLetterPolicy.newBuilder()
-                    .setDeadLetterTopic("projects/%s/topics/invoices-dead".formatted(project))
+                    .setDeadLetterTopic("projects/%s/topics/%s".formatted(project, dead))
                     .setMaxDeliveryAttempts(100))
             .build());
   }

@@ -18,11 +18,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Properties;
 import java.util.concurrent.locks.LockSupport;
 import javax.sql.DataSource;
 import org.springframework.boot.SpringApplication;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.core.env.Environment;
+import org.springframework.core.io.FileSystemResource;
+import org.springframework.core.io.support.PropertiesLoaderUtils;
 
 /**
  * The whole of Twinbox on one machine: {@code mvn spring-boot:test-run}. Starts a real PostgreSQL,
@@ -72,7 +75,11 @@ public final class LocalRun {
     ConfigurableApplicationContext context;
     try {
       say("Starting PostgreSQL, Pub/Sub and BigQuery on this machine ...");
-      backends.start(rows, REDELIVER_SHARE);
+      backends.start(
+          rows,
+          REDELIVER_SHARE,
+          name("topic.name", backends, "invoices"),
+          name("subscription.name", backends, "invoices-ledger"));
       createBusinessTables(backends);
     } catch (Exception e) {
       System.err.println("The local run does not start: " + e.getMessage());
@@ -156,6 +163,16 @@ public final class LocalRun {
         .orElse(given == null ? otherwise : given);
   }
 
+  /** A name of the topic's folder, unless the command line or the environment has another. */
+  private String name(String setting, Backends backends, String otherwise) throws IOException {
+    Properties folder = new Properties();
+    Path file = topicDir.resolve("topic.properties");
+    if (Files.exists(file)) {
+      folder = PropertiesLoaderUtils.loadProperties(new FileSystemResource(file));
+    }
+    return setting(setting, backends, folder.getProperty(setting, otherwise));
+  }
+
   private static String variable(String name) {
     return name.toUpperCase(Locale.ROOT).replace('.', '_').replace('-', '_');
   }
@@ -217,7 +234,12 @@ public final class LocalRun {
   private int follow(ConfigurableApplicationContext context, Backends backends) {
     Environment environment = context.getEnvironment();
     String project = environment.getProperty("google.cloud.project");
-    Progress progress = new Progress(context.getBean(DataSource.class), backends, project);
+    Progress progress =
+        new Progress(
+            context.getBean(DataSource.class),
+            backends,
+            project,
+            environment.getProperty("subscription.name"));
     introduce(environment);
     long begun = System.nanoTime();
     Stages last = null;

@@ -9,16 +9,14 @@ import org.springframework.jdbc.core.JdbcTemplate;
 /** How far the events have come, stage by stage, read from the services themselves. */
 final class Progress {
 
-  private static final String SUBSCRIPTION = "projects/%s/subscriptions/invoices-ledger";
-
   private final JdbcTemplate jdbc;
   private final Backends backends;
-  private final String project;
+  private final String subscription;
 
-  Progress(DataSource dataSource, Backends backends, String project) {
+  Progress(DataSource dataSource, Backends backends, String project, String subscription) {
     this.jdbc = new JdbcTemplate(dataSource);
     this.backends = backends;
-    this.project = project;
+    this.subscription = "projects/%s/subscriptions/%s".formatted(project, subscription);
   }
 
   /**
@@ -69,7 +67,7 @@ final class Progress {
         count("SELECT count(*) FROM ledger_entry"),
         count(
             "SELECT (SELECT count(*) FROM pubsub_outbox_due WHERE dead_at IS NOT NULL) + (SELECT count(*) FROM transactional_inbox_dead_letter)"),
-        pubSub == null ? -1 : pubSub.stats().backlog(SUBSCRIPTION.formatted(project)));
+        pubSub == null ? -1 : pubSub.stats().backlog(subscription));
   }
 
   private long count(String sql) {

@@ -357,7 +357,7 @@ class RepairByJmxTest extends PromiseTest {
     refused("who is missing", OUTBOX, "pause", "r", "");
     refused("reason is missing", INBOX, "pause", "", "mia");
     assertThat(call(OUTBOX, "pause", "INC-1", "mia"))
-        .startsWith("Paused in pod pod-0: dispatch, dispatch-ordered.");
+        .startsWith("Paused in pod pod-0: dispatch, dispatch-ordered, dispatch-suspects.");
     assertThat(attribute(OUTBOX, "Paused")).isEqualTo(true);
     assertThat(call(INBOX, "pause", "INC-1", "mia")).startsWith("Paused in pod pod-0: consume.");
     put("one");
@@ -370,7 +370,7 @@ class RepairByJmxTest extends PromiseTest {
     assertThat(count("pubsub_outbox_due")).isEqualTo(2);
 
     assertThat(call(OUTBOX, "resume", "INC-1 is over", "mia"))
-        .startsWith("Resumed in pod pod-0: dispatch, dispatch-ordered.");
+        .startsWith("Resumed in pod pod-0: dispatch, dispatch-ordered, dispatch-suspects.");
     eventually().until(() -> published().size() == 3);
     assertThat(count("effect")).isZero();
     assertThat(call(INBOX, "resume", "INC-1 is over", "mia"))
