@@ -160,8 +160,7 @@ claimed AS (
       locked_at = now(),
       next_retry_at = now() + CAST(:#${properties:twinbox.dispatch.lease} AS interval),
       claims = d.claims + 1
-  FROM fitting
-  WHERE d.ctid = fitting.tid
+  WHERE d.ctid = ANY (ARRAY(SELECT tid FROM fitting))
     AND d.next_retry_at <= now()
     AND d.dead_at IS NULL
     AND d.claim_token IS NULL
@@ -190,5 +189,9 @@ CROSS JOIN scan
 LEFT JOIN (
   SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts, o.created_at
   FROM claimed AS c
-  JOIN pubsub_outbox AS o ON o.seq = c.seq) AS r ON true
+  CROSS JOIN LATERAL (
+    SELECT seq, id, payload, attributes, ordering_key, created_at
+    FROM pubsub_outbox
+    WHERE seq = c.seq
+    LIMIT 1) AS o) AS r ON true
 ORDER BY r.seq

@@ -37,12 +37,16 @@ claimed AS (
       locked_at = now(),
       next_retry_at = now() + CAST(:#${properties:twinbox.dispatch.lease} AS interval),
       claims = d.claims + 1
-  FROM fitting
-  WHERE d.ctid = fitting.tid
-  RETURNING d.seq, d.attempts, d.locked_at, fitting.due_at
+  -- Not a join, which the planner, when it takes the queue for empty, makes by comparing each row with each that fits.
+  WHERE d.ctid = ANY (ARRAY(SELECT tid FROM fitting))
+  RETURNING d.seq, d.attempts, d.locked_at
 )
 SELECT o.seq, o.id, o.payload, CAST(o.attributes AS text) AS attributes, o.ordering_key, c.attempts,
-       c.locked_at AS claimed_at, c.due_at, o.created_at
+       c.locked_at AS claimed_at, (SELECT max(due_at) FROM fitting) AS last_due_at, o.created_at
 FROM claimed AS c
-JOIN pubsub_outbox AS o ON o.seq = c.seq
+CROSS JOIN LATERAL (
+  SELECT seq, id, payload, attributes, ordering_key, created_at
+  FROM pubsub_outbox
+  WHERE seq = c.seq
+  LIMIT 1) AS o
 WHERE (SELECT setting IS NOT NULL FROM unsynced)

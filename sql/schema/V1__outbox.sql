@@ -263,17 +263,18 @@ COMMENT ON COLUMN pubsub_outbox_due.crashes IS
   'How many claims that the row had to itself have ended without an outcome, one after the other.';
 
 -- next_retry_at changes with every claim, so claims are never HOT here; it was measured flat all the same (claim by
--- due time reads due rows only), and an index without it reads every waiting row.
+-- due time reads due rows only), and an index without it reads every waiting row. A claimed row leaves this index and the next
+-- but one, and enters that of the claimed.
 CREATE INDEX pubsub_outbox_due_by_time
   ON pubsub_outbox_due (topic_name, next_retry_at)
-  WHERE ordering_key IS NULL AND dead_at IS NULL;
+  WHERE ordering_key IS NULL AND dead_at IS NULL AND claim_token IS NULL;
 
 CREATE INDEX pubsub_outbox_due_by_key
   ON pubsub_outbox_due (topic_name, ordering_key, seq)
   WHERE ordering_key IS NOT NULL;
 
--- Which keys have rows that came due lately (claim-ordered.sql). A claimed row leaves it, so that rows that were published
--- are passed over once, when they were new.
+-- Which keys have rows that came due lately (claim-ordered.sql). Rows that were published are passed over once, when they
+-- were new.
 CREATE INDEX pubsub_outbox_due_lately
   ON pubsub_outbox_due (topic_name, next_retry_at)
   WHERE ordering_key IS NOT NULL AND dead_at IS NULL AND claim_token IS NULL;

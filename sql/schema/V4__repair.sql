@@ -89,22 +89,26 @@ COMMENT ON FUNCTION twinbox_error_matches(text, text) IS
 -- Outbox: what is queued, for monitoring ---------------------------------------------------------------------------------------
 
 CREATE VIEW pubsub_outbox_backlog AS
--- Topics by jumps over the three partial indexes, and at most 100,000 rows of each kind counted per topic, each kind by an
+-- Topics by jumps over the partial indexes, and at most 100,000 rows of each kind counted per topic, each kind by an
 -- index of its own: the cost is bounded however many rows wait. ORDER BY is the order of that index; without it the planner
 -- may read the whole table per topic, or sort.
 WITH RECURSIVE topic AS (
   SELECT least(
            (SELECT d.topic_name FROM pubsub_outbox_due AS d WHERE d.ordering_key IS NULL AND d.dead_at IS NULL
-            ORDER BY d.topic_name LIMIT 1),
+              AND d.claim_token IS NULL ORDER BY d.topic_name LIMIT 1),
            (SELECT d.topic_name FROM pubsub_outbox_due AS d WHERE d.ordering_key IS NOT NULL
+            ORDER BY d.topic_name LIMIT 1),
+           (SELECT d.topic_name FROM pubsub_outbox_due AS d WHERE d.claim_token IS NOT NULL
             ORDER BY d.topic_name LIMIT 1),
            (SELECT d.topic_name FROM pubsub_outbox_due AS d WHERE d.dead_at IS NOT NULL
             ORDER BY d.topic_name LIMIT 1)) AS topic_name
   UNION ALL
   SELECT least(
            (SELECT d.topic_name FROM pubsub_outbox_due AS d WHERE d.ordering_key IS NULL AND d.dead_at IS NULL
-              AND d.topic_name > t.topic_name ORDER BY d.topic_name LIMIT 1),
+              AND d.claim_token IS NULL AND d.topic_name > t.topic_name ORDER BY d.topic_name LIMIT 1),
            (SELECT d.topic_name FROM pubsub_outbox_due AS d WHERE d.ordering_key IS NOT NULL
+              AND d.topic_name > t.topic_name ORDER BY d.topic_name LIMIT 1),
+           (SELECT d.topic_name FROM pubsub_outbox_due AS d WHERE d.claim_token IS NOT NULL
               AND d.topic_name > t.topic_name ORDER BY d.topic_name LIMIT 1),
            (SELECT d.topic_name FROM pubsub_outbox_due AS d WHERE d.dead_at IS NOT NULL
               AND d.topic_name > t.topic_name ORDER BY d.topic_name LIMIT 1))
@@ -113,23 +117,24 @@ WITH RECURSIVE topic AS (
 )
 SELECT t.topic_name,
        least(unkeyed.n + keyed.n + lapsed.n, 100000) AS due,
-       least(later.claimed + claimed.n, 100000) AS claimed,
-       least(later.waiting + waiting.n, 100000) AS waiting,
+       claimed.n AS claimed,
+       least(unkeyed_waiting.n + keyed_waiting.n, 100000) AS waiting,
        dead.n AS dead,
        now() - least(unkeyed.oldest, keyed.oldest, lapsed.oldest) AS oldest_due_age
 FROM topic AS t
+-- Not claimed, without an ordering key and with one.
 CROSS JOIN LATERAL (
   SELECT count(*) AS n, min(counted.next_retry_at) AS oldest
   FROM (SELECT d.next_retry_at FROM pubsub_outbox_due AS d
-        WHERE d.topic_name = t.topic_name AND d.ordering_key IS NULL AND d.dead_at IS NULL AND d.next_retry_at <= now()
+        WHERE d.topic_name = t.topic_name AND d.ordering_key IS NULL AND d.dead_at IS NULL AND d.claim_token IS NULL
+          AND d.next_retry_at <= now()
         ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS unkeyed
 CROSS JOIN LATERAL (
-  SELECT count(*) FILTER (WHERE counted.claim_token IS NOT NULL) AS claimed,
-         count(*) FILTER (WHERE counted.claim_token IS NULL) AS waiting
-  FROM (SELECT d.claim_token FROM pubsub_outbox_due AS d
-        WHERE d.topic_name = t.topic_name AND d.ordering_key IS NULL AND d.dead_at IS NULL AND d.next_retry_at > now()
-        ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS later
--- With an ordering key: not claimed, and claimed.
+  SELECT count(*) AS n
+  FROM (SELECT FROM pubsub_outbox_due AS d
+        WHERE d.topic_name = t.topic_name AND d.ordering_key IS NULL AND d.dead_at IS NULL AND d.claim_token IS NULL
+          AND d.next_retry_at > now()
+        ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS unkeyed_waiting
 CROSS JOIN LATERAL (
   SELECT count(*) AS n, min(counted.next_retry_at) AS oldest
   FROM (SELECT d.next_retry_at FROM pubsub_outbox_due AS d
@@ -141,15 +146,16 @@ CROSS JOIN LATERAL (
   FROM (SELECT FROM pubsub_outbox_due AS d
         WHERE d.topic_name = t.topic_name AND d.ordering_key IS NOT NULL AND d.dead_at IS NULL AND d.claim_token IS NULL
           AND d.next_retry_at > now()
-        ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS waiting
+        ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS keyed_waiting
+-- Claimed, with either: the lease is over, or not yet.
 CROSS JOIN LATERAL (
-  SELECT count(counted.ordering_key) AS n, min(counted.next_retry_at) FILTER (WHERE counted.ordering_key IS NOT NULL) AS oldest
-  FROM (SELECT d.next_retry_at, d.ordering_key FROM pubsub_outbox_due AS d
+  SELECT count(*) AS n, min(counted.next_retry_at) AS oldest
+  FROM (SELECT d.next_retry_at FROM pubsub_outbox_due AS d
         WHERE d.topic_name = t.topic_name AND d.claim_token IS NOT NULL AND d.next_retry_at <= now()
         ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS lapsed
 CROSS JOIN LATERAL (
-  SELECT count(counted.ordering_key) AS n
-  FROM (SELECT d.ordering_key FROM pubsub_outbox_due AS d
+  SELECT count(*) AS n
+  FROM (SELECT FROM pubsub_outbox_due AS d
         WHERE d.topic_name = t.topic_name AND d.claim_token IS NOT NULL AND d.next_retry_at > now()
         ORDER BY d.next_retry_at LIMIT 100000) AS counted) AS claimed
 CROSS JOIN LATERAL (

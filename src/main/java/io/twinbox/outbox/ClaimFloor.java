@@ -89,8 +89,7 @@ public class ClaimFloor {
     if (!rows.isEmpty()) {
       databaseTime = instant(rows.get(0).get("claimed_at"));
       seenAt = nanoTime;
-      Instant last =
-          rows.stream().map(row -> instant(row.get("due_at"))).max(Instant::compareTo).get();
+      Instant last = instant(rows.get(0).get("last_due_at"));
       boolean full = rows.size() >= limit || PollPace.bytes(rows) >= batchBytes;
       floor = full ? last : last.minus(MARGIN);
     } else if (databaseTime != null) {

@@ -1,9 +1,12 @@
 package io.twinbox.outbox;
 
 import io.twinbox.pubsub.PublishOutcome;
+import io.twinbox.pubsub.PublishOutcome.Kind;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.springframework.stereotype.Component;
 
 /**
@@ -18,21 +21,34 @@ public class OutboxSettlement {
   /**
    * @param rows the claimed rows
    * @param outcomes what became of each, in the order of the rows
+   * @return per kind of outcome the rows' numbers, and message ids or errors in their order
    */
   public Map<String, Object> of(List<Map<String, Object>> rows, List<PublishOutcome> outcomes) {
-    int size = rows.size();
-    Long[] seqs = new Long[size];
-    String[] kinds = new String[size];
-    String[] messageIds = new String[size];
-    String[] errors = new String[size];
-    for (int i = 0; i < size; i++) {
-      PublishOutcome outcome = outcomes.get(i);
-      seqs[i] = ((Number) rows.get(i).get("seq")).longValue();
-      kinds[i] = outcome.kind().name();
-      messageIds[i] = outcome.messageId();
-      errors[i] = storable(outcome.error());
-    }
-    return Map.of("seqs", seqs, "kinds", kinds, "messageIds", messageIds, "errors", errors);
+    Map<Kind, List<Integer>> byKind =
+        IntStream.range(0, rows.size())
+            .boxed()
+            .collect(Collectors.groupingBy(i -> outcomes.get(i).kind()));
+    List<Integer> published = byKind.getOrDefault(Kind.PUBLISHED, List.of());
+    List<Integer> refused = byKind.getOrDefault(Kind.REFUSED, List.of());
+    List<Integer> released = byKind.getOrDefault(Kind.RELEASED, List.of());
+    return Map.of(
+        "publishedSeqs", seqs(rows, published),
+        "messageIds",
+            published.stream().map(i -> outcomes.get(i).messageId()).toArray(String[]::new),
+        "refusedSeqs", seqs(rows, refused),
+        "refusedErrors", errors(outcomes, refused),
+        "releasedSeqs", seqs(rows, released),
+        "releasedErrors", errors(outcomes, released));
+  }
+
+  private static Long[] seqs(List<Map<String, Object>> rows, List<Integer> which) {
+    return which.stream()
+        .map(i -> ((Number) rows.get(i).get("seq")).longValue())
+        .toArray(Long[]::new);
+  }
+
+  private static String[] errors(List<PublishOutcome> outcomes, List<Integer> which) {
+    return which.stream().map(i -> storable(outcomes.get(i).error())).toArray(String[]::new);
   }
 
   /** One outcome per row, for rows that were not given to Pub/Sub at all. */

@@ -17,7 +17,7 @@ public record PublishOutcome(Kind kind, String messageId, String error) {
   private static final Set<String> CODES =
       Arrays.stream(StatusCode.Code.values()).map(Enum::name).collect(Collectors.toSet());
 
-  /** The classes of outcome; the names are those that {@code sql/dispatch/settle.sql} reads. */
+  /** The classes of outcome. */
   public enum Kind {
     /** Pub/Sub has it. */
     PUBLISHED,

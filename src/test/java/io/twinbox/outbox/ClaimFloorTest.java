@@ -16,10 +16,10 @@ class ClaimFloorTest {
 
   private final ClaimFloor floor = new ClaimFloor(100);
 
-  private static Map<String, Object> row(Instant dueAt, Instant claimedAt) {
+  private static Map<String, Object> row(Instant lastDueAt, Instant claimedAt) {
     return Map.of(
-        "due_at",
-        Timestamp.from(dueAt),
+        "last_due_at",
+        Timestamp.from(lastDueAt),
         "claimed_at",
         Timestamp.from(claimedAt),
         "payload",
@@ -36,7 +36,7 @@ class ClaimFloorTest {
   @Test
   void itFollowsTheRowsThatWereClaimed() {
     floor.nextAt(0);
-    floor.learnAt(List.of(row(NOON.minusSeconds(9), NOON), row(NOON.minusSeconds(8), NOON)), 10, 1);
+    floor.learnAt(List.of(row(NOON.minusSeconds(8), NOON), row(NOON.minusSeconds(8), NOON)), 10, 1);
     assertThat(floor.nextAt(2)).isEqualTo(NOON.minusSeconds(13).toString());
   }
 
@@ -44,7 +44,7 @@ class ClaimFloorTest {
   @Test
   void fullClaimIsFollowedByOneThatBeginsWhereItEnded() {
     List<Map<String, Object>> rows =
-        List.of(row(NOON.minusSeconds(9), NOON), row(NOON.minusSeconds(8), NOON));
+        List.of(row(NOON.minusSeconds(8), NOON), row(NOON.minusSeconds(8), NOON));
     floor.nextAt(0);
     floor.learnAt(rows, 2, 1);
     assertThat(floor.nextAt(2)).isEqualTo(NOON.minusSeconds(8).toString());
@@ -56,8 +56,7 @@ class ClaimFloorTest {
   @Test
   void claimThatItsBytesEndedIsFull() {
     floor.nextAt(0);
-    floor.learnAt(
-        List.of(row(NOON, NOON), row(NOON.minusSeconds(2), NOON), row(NOON, NOON)), 10, 1);
+    floor.learnAt(List.of(row(NOON, NOON), row(NOON, NOON), row(NOON, NOON)), 10, 1);
     assertThat(floor.nextAt(2)).isEqualTo(NOON.toString());
   }
 

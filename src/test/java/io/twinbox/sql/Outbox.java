@@ -1,5 +1,6 @@
 package io.twinbox.sql;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -127,19 +128,19 @@ final class Outbox {
     }
   }
 
-  /** What became of a row; a kind is a constant of {@code PublishOutcome.Kind}. */
-  record Outcome(long seq, String kind, String messageId, String error) {
+  /** What became of a row: published with an id, or refused or released with an error. */
+  record Outcome(long seq, String kind, String text) {
 
     static Outcome published(long seq) {
-      return new Outcome(seq, "PUBLISHED", "message-" + seq, null);
+      return new Outcome(seq, "published", "message-" + seq);
     }
 
     static Outcome refused(long seq) {
-      return new Outcome(seq, "REFUSED", null, "INVALID_ARGUMENT: refused " + seq);
+      return new Outcome(seq, "refused", "INVALID_ARGUMENT: refused " + seq);
     }
 
     static Outcome released(long seq) {
-      return new Outcome(seq, "RELEASED", null, "UNAVAILABLE");
+      return new Outcome(seq, "released", "UNAVAILABLE");
     }
   }
 
@@ -149,11 +150,15 @@ final class Outbox {
   }
 
   static Map<String, Object> settlement(List<Outcome> outcomes) {
-    return Map.of(
-        "seqs", outcomes.stream().map(Outcome::seq).toArray(Long[]::new),
-        "kinds", outcomes.stream().map(Outcome::kind).toArray(String[]::new),
-        "messageIds", outcomes.stream().map(Outcome::messageId).toArray(String[]::new),
-        "errors", outcomes.stream().map(Outcome::error).toArray(String[]::new));
+    Map<String, Object> parameters = new HashMap<>();
+    for (String kind : List.of("published", "refused", "released")) {
+      List<Outcome> of = outcomes.stream().filter(outcome -> outcome.kind().equals(kind)).toList();
+      parameters.put(kind + "Seqs", of.stream().map(Outcome::seq).toArray(Long[]::new));
+      parameters.put(
+          kind.equals("published") ? "messageIds" : kind + "Errors",
+          of.stream().map(Outcome::text).toArray(String[]::new));
+    }
+    return parameters;
   }
 
   Map<String, Object> publishAll(Claim claim) {

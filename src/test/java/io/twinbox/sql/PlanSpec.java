@@ -8,15 +8,17 @@ import io.twinbox.sql.QueueEventsSpec.Row;
 import io.twinbox.sql.TestDatabase.Plan;
 import java.sql.Connection;
 import java.sql.Timestamp;
-import java.time.Instant;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.function.LongFunction;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * What the statements read, in pages of 8 KB, when little is to be done among many rows. Pages, not
@@ -202,12 +204,7 @@ abstract class PlanSpec extends DatabaseSpec {
         Claim claim = outbox.claim(500, floor);
         outbox.publishAll(claim);
         // As ClaimFloor after a full claim.
-        floor =
-            claim.rows().stream()
-                .map(row -> ((Timestamp) row.get("due_at")).toInstant())
-                .max(Instant::compareTo)
-                .orElseThrow()
-                .toString();
+        floor = ((Timestamp) claim.rows().get(0).get("last_due_at")).toInstant().toString();
       }
 
       System.out.printf(
@@ -347,6 +344,55 @@ abstract class PlanSpec extends DatabaseSpec {
       assertThat(ordered).isLessThan(500 * 40);
       assertThat(settled).isLessThan(500 * 30);
     }
+  }
+
+  /**
+   * The planner that takes a queue for empty, or for unclaimed, would join by comparing each row
+   * with each of a claim: 100 ms a settlement.
+   */
+  @ParameterizedTest
+  @ValueSource(ints = {1_500, WAITING})
+  void noStatisticsMakeClaimsAndSettlementsCompareEachRowWithEach(int rows) {
+    String keys = "CASE WHEN i % 2 = 0 THEN 'key-' || i / 8 END";
+    due(rows, keys);
+    db.jdbc.execute("VACUUM ANALYZE");
+    compareNoRowWithEach("of which nothing was claimed");
+
+    db.reset();
+    db.jdbc.execute("ALTER TABLE pubsub_outbox_due SET (vacuum_truncate = off)");
+    try {
+      due(rows, keys);
+      db.jdbc.update("DELETE FROM pubsub_outbox_due");
+      db.jdbc.execute("VACUUM ANALYZE");
+      emitLarge("backlog", rows, keys);
+      compareNoRowWithEach("that was empty");
+    } finally {
+      db.jdbc.execute("ALTER TABLE pubsub_outbox_due RESET (vacuum_truncate)");
+    }
+  }
+
+  private void compareNoRowWithEach(String queue) {
+    long claimed = explainAndRollBack("dispatch/claim.sql", claim(), null).passedOver();
+    long ordered = explainAndRollBack("dispatch/claim-ordered.sql", claim(), null).passedOver();
+    Claim claim = outbox.claim(500);
+    outbox.claimOrdered(500, "");
+    long published = settlement(claim, Outcome::published).passedOver();
+    long refused = settlement(claim, Outcome::refused).passedOver();
+    long released = settlement(claim, Outcome::released).passedOver();
+
+    System.out.printf(
+        "in a queue %s, on %s: passed over by claims %,d and %,d, by settlements %,d, %,d and %,d%n",
+        queue, db.string("SHOW server_version"), claimed, ordered, published, refused, released);
+    assertThat(List.of(claimed, ordered, published, refused, released))
+        .allMatch(passedOver -> passedOver < 100 * 500);
+  }
+
+  private Plan settlement(Claim claim, LongFunction<Outcome> outcome) {
+    assertThat(claim.seqs()).hasSize(500);
+    return explainAndRollBack(
+        "dispatch/settle.sql",
+        Map.of("claimToken", claim.token()),
+        Outbox.settlement(claim.seqs().stream().map(outcome::apply).toList()));
   }
 
   /** What metrics, JMX and the scaler ask for again and again. */

@@ -202,6 +202,17 @@ final class TestDatabase implements AutoCloseable {
           .distinct()
           .toList();
     }
+
+    /** Rows, and pairs of rows, that were looked at and not taken. */
+    long passedOver() {
+      return json.findParents("Node Type").stream()
+          .mapToLong(
+              node ->
+                  node.path("Actual Loops").asLong()
+                      * (node.path("Rows Removed by Filter").asLong()
+                          + node.path("Rows Removed by Join Filter").asLong()))
+          .sum();
+    }
   }
 
   @SuppressWarnings("unchecked")
