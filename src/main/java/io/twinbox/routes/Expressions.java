@@ -1,7 +1,9 @@
 package io.twinbox.routes;
 
+import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.snakeyaml.engine.v2.nodes.Node;
 import org.snakeyaml.engine.v2.nodes.NodeTuple;
 
@@ -21,6 +23,17 @@ record Expressions(String language, Node at) {
         .filter(entry -> FIXED.contains(Yaml.key(entry)))
         .findFirst()
         .map(Expressions::of);
+  }
+
+  /** Also those of the headers or variables that one step sets. */
+  static List<Expressions> allOf(Node body) {
+    return Stream.concat(
+            Stream.of(body),
+            Stream.of("headers", "variables")
+                .flatMap(list -> Yaml.get(body, list).stream())
+                .flatMap(list -> Yaml.items(list).stream()))
+        .flatMap(holder -> of(holder).stream())
+        .toList();
   }
 
   private static Expressions of(NodeTuple entry) {

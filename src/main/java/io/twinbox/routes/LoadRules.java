@@ -90,9 +90,9 @@ public final class LoadRules {
         }
         for (Step step : steps) {
           types(step, camel, report);
-          Expressions.of(step.body())
+          Expressions.allOf(step.body()).stream()
               .filter(e -> !e.language().equals("constant"))
-              .ifPresent(
+              .forEach(
                   e ->
                       Yaml.text(e.at())
                           .map(text -> fault(text, camel))

@@ -15,12 +15,16 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.camel.CamelContext;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
 
 /**
  * Readiness says whether the database and the routes are there; liveness fails only for what a
  * restart cures, and nothing here is that. What is: {@link AlertsTest}.
  */
+@ExtendWith(OutputCaptureExtension.class)
 class HealthTest extends ServingTest {
 
   private int liveness() {
@@ -41,7 +45,7 @@ class HealthTest extends ServingTest {
   }
 
   @Test
-  void aRouteThatAnOperatorStoppedIsNotReadyAndAlive() throws Exception {
+  void aRouteThatAnOperatorStoppedIsNotReadyAndAlive(CapturedOutput output) throws Exception {
     createTopicAndSubscription();
     ConfigurableApplicationContext context = serve("dispatch,consume");
     CamelContext camel = context.getBean(CamelContext.class);
@@ -54,6 +58,7 @@ class HealthTest extends ServingTest {
       camel.getRouteController().stopRoute(route, 30, TimeUnit.SECONDS);
     }
     assertThat(readiness()).isEqualTo(503);
+    assertThat(output).doesNotContain("Probe in group");
     // Nobody takes it, as the operator wanted.
     jdbc.update(
         "INSERT INTO pubsub_outbox_due (seq, topic_name, payload_bytes, next_retry_at) VALUES (-1, ?, 0, now() - interval '1 hour')",
@@ -96,7 +101,8 @@ class HealthTest extends ServingTest {
   }
 
   @Test
-  void aDatabaseThatIsAwayIsNotReadyAndNoReasonForARestart() throws SQLException {
+  void aDatabaseThatIsAwayIsNotReadyAndNoReasonForARestart(CapturedOutput output)
+      throws SQLException {
     createTopicAndSubscription();
     ConfigurableApplicationContext context =
         serve(
@@ -127,6 +133,9 @@ class HealthTest extends ServingTest {
       assertThat(progress.stuck()).isEmpty();
       assertThat(liveness()).isEqualTo(200);
       eventually().until(() -> readiness() == 503);
+      assertThat(output)
+          .contains("The database does not answer; messages wait for it.")
+          .doesNotContain("health check failed");
       statement.execute("ALTER DATABASE " + database + " WITH ALLOW_CONNECTIONS true");
     }
     eventually().until(() -> count("effect") == 4);

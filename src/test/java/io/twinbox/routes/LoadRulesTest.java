@@ -136,6 +136,38 @@ class LoadRulesTest {
             });
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"headers", "variables"})
+  void whatCamelCannotReadIsNamedInAListToo(String list) {
+    List<Finding> findings =
+        check(
+            """
+            - set%s:
+                id: orders-set
+                %s:
+                  - name: fine
+                    simple: "${header.a}"
+                  - name: fixed
+                    constant: "${bdy}"
+                  - name: short
+                    simple: "${bdy}"
+                  - name: long
+                    expression:
+                      simple:
+                        expression: "${bdy}"
+            """
+                .formatted(list.substring(0, 1).toUpperCase() + list.substring(1), list),
+            "-- Nothing.\nSELECT 1\n");
+
+    assertThat(findings)
+        .hasSize(2)
+        .allSatisfy(
+            finding -> {
+              assertThat(finding.stepId()).isEqualTo("orders-set");
+              assertThat(finding.problem()).contains("Camel cannot read the expression");
+            });
+  }
+
   /** In a comment or a text it is none. */
   @ParameterizedTest
   @ValueSource(
