@@ -38,7 +38,7 @@ import org.junit.jupiter.api.Test;
 class DispatchUnderFireTest {
 
   /** How long rows come in. */
-  private static final Duration FIRE = Duration.ofSeconds(Integer.getInteger("twinbox.fire", 20));
+  private static final Duration FIRE = Duration.ofSeconds(Integer.getInteger("twinbox.fire", 12));
 
   private static final long SEED = Long.getLong("twinbox.seed", System.nanoTime() % 1_000_000);
   private static final Duration PATIENCE = Duration.ofSeconds(240);
